@@ -1,0 +1,1 @@
+"""Adapters for Keras, PyTorch, scikit-learn and XGBoost: plugins of cfproto-plugin like any other."""

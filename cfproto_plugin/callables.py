@@ -1,0 +1,29 @@
+"""Plain functions as models: predict-only, any framework or none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cfproto_plugin.errors import ModelError
+from cfproto_plugin.protocols import Array, Role
+
+
+class CallableAdapter:
+    """A function x -> probabilities (n, k), or x -> encoding in the role "transform"."""
+
+    def __init__(self, function: Callable[[Any], Any], *, role: Role = "classifier", **_options: Any) -> None:
+        self._function = function
+        self._role = role
+        self.accepts_frames = True
+
+    def predict(self, x: Array) -> Array:
+        y = np.asarray(self._function(x))
+        if self._role == "classifier" and (y.ndim != 2 or y.shape[1] < 2):  # noqa: PLR2004
+            raise ModelError(
+                f"the function returned shape {y.shape} for {len(x)} rows; expected ({len(x)}, k) probabilities with k >= 2. "
+                "For a model with one probability p return the two columns (1 - p, p)."
+            )
+        return y

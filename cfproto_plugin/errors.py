@@ -1,0 +1,59 @@
+"""The exceptions of cfproto-plugin. Each is also the built-in that callers already catch.
+
+    CfprotoError
+    ├── InputError (ValueError)            rows, training data, targets or settings that cannot be used
+    │   └── ConfigError                    a value of SearchConfig or Features
+    ├── ModelError (ValueError)            a model whose output is not what a classifier or an encoder gives
+    ├── NotFittedError (RuntimeError)      explain() before fit(), or a model that was not trained
+    └── PluginError (LookupError)          a plugin, adapter, provider or distance
+        ├── NoAdapterError                 nothing claims the model
+        ├── AmbiguousAdapterError          two plugins claim it equally
+        └── UnknownNameError               no such adapter, provider or distance
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class CfprotoError(Exception):
+    """Base of all errors raised on purpose by this package."""
+
+
+class InputError(CfprotoError, ValueError):
+    """Rows, training data or targets that cannot be used."""
+
+
+class ConfigError(InputError):
+    """A value of SearchConfig or Features that makes no sense."""
+
+
+class ModelError(CfprotoError, ValueError):
+    """A model whose output is not what its role promises."""
+
+
+class NotFittedError(CfprotoError, RuntimeError):
+    """Used before it was fitted or trained."""
+
+
+class PluginError(CfprotoError, LookupError):
+    """A plugin, or something that should have come from one."""
+
+
+class NoAdapterError(PluginError):
+    """No installed plugin claims the model."""
+
+
+class AmbiguousAdapterError(PluginError):
+    """Two plugins claim the model equally well."""
+
+
+class UnknownNameError(PluginError):
+    """No adapter, prototype provider or distance of that name."""
+
+
+def did_you_mean(name: object, known: Iterable[object]) -> str:
+    """Return " Did you mean 'x'?" for the closest known name, or nothing."""
+    close = difflib.get_close_matches(str(name), [str(k) for k in known], n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
