@@ -1,5 +1,9 @@
 """Counterfactual explanations guided by class prototypes, for any classifier, as a suite of plugins."""
 
+from cfproto_plugin.config import SearchConfig
+from cfproto_plugin.explainer import CounterfactualExplainer
+from cfproto_plugin.explanation import Explanation
+from cfproto_plugin.features import Features
 from cfproto_plugin.hookspecs import hookimpl
 from cfproto_plugin.plugins import register, unregister
 from cfproto_plugin.protocols import (
@@ -12,10 +16,14 @@ from cfproto_plugin.protocols import (
 
 __all__ = [
     "AdapterSpec",
+    "CounterfactualExplainer",
     "DistanceSpec",
+    "Explanation",
+    "Features",
     "GradientAdapter",
     "ModelAdapter",
     "PrototypeSpec",
+    "SearchConfig",
     "hookimpl",
     "register",
     "unregister",

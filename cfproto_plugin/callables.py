@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cfproto_plugin.errors import ModelError
-from cfproto_plugin.protocols import Array, Role
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cfproto_plugin.protocols import Array, Role
 
 
 class CallableAdapter:
@@ -23,7 +26,9 @@ class CallableAdapter:
         y = np.asarray(self._function(x))
         if self._role == "classifier" and (y.ndim != 2 or y.shape[1] < 2):  # noqa: PLR2004
             raise ModelError(
-                f"the function returned shape {y.shape} for {len(x)} rows; expected ({len(x)}, k) probabilities with k >= 2. "
-                "For a model with one probability p return the two columns (1 - p, p)."
+                f"the function returned shape {y.shape} for {len(x)} rows; expected ({len(x)}, k) probabilities with "
+                "k >= 2. For a model with one probability p return the two columns (1 - p, p)."
             )
+        if y.shape[:1] != (len(x),):
+            raise ModelError(f"the function returned shape {y.shape} for {len(x)} rows; expected one item per row.")
         return y

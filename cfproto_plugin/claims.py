@@ -12,11 +12,15 @@ from cfproto_plugin.plugins import PluginReport, Registry, registry
 from cfproto_plugin.protocols import AdapterSpec, GradientAdapter, ModelAdapter, Role
 
 
-def adapt(model: Any, adapter: str | ModelAdapter | None = None, *, role: Role = "classifier") -> tuple[str, ModelAdapter]:
+def adapt(
+    model: Any, adapter: str | ModelAdapter | None = None, *, role: Role = "classifier"
+) -> tuple[str, ModelAdapter]:
     """Return the name of the adapter that fits the model, and the adapter made for it."""
     if adapter is not None and not isinstance(adapter, str):
-        return type(adapter).__name__, adapter
-    if isinstance(adapter, str):
+        return type(adapter).__name__, _checked(adapter)
+    if inspect.isclass(model):
+        raise ModelError(f"{_name(model)} is a class; pass a trained model, an object of that class.")
+    if adapter is not None:
         return adapter, _make(registry().named("adapters", adapter), model, role)
     spec = _claimed(model, registry())
     if spec is not None:
@@ -50,11 +54,14 @@ def _claimed(model: Any, plugins: Registry) -> AdapterSpec | None:
 
 
 def _resolve(claim: str) -> Any:
-    """The class behind "module:Class" if its module is already imported."""
+    """The class behind "module:Class" if its module is already imported.
+
+    Looked up in `__dict__`: `getattr` would call a module's `__getattr__`, and lazy packages import there.
+    """
     module_name, _, qualname = claim.partition(":")
     found: Any = sys.modules.get(module_name)
     for part in qualname.split("."):
-        found = getattr(found, part, None)
+        found = getattr(found, "__dict__", {}).get(part)
     return found
 
 
@@ -68,6 +75,14 @@ def _make(spec: AdapterSpec, model: Any, role: Role) -> ModelAdapter:
     if not isinstance(made, ModelAdapter):
         raise ModelError(f"adapter {spec.name!r} returned {type(made).__name__}, which has no predict(x) method")
     return made
+
+
+def _checked(adapter: Any) -> ModelAdapter:
+    if inspect.isclass(adapter) or not isinstance(adapter, ModelAdapter):
+        raise ModelError(
+            f"adapter={adapter!r} is no adapter; pass a registered name, or an object with a method predict(x) -> (n, k)."
+        )
+    return adapter
 
 
 def _name(model: Any) -> str:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import pluggy
 
@@ -20,11 +20,8 @@ from cfproto_plugin.protocols import AdapterSpec, DistanceSpec, PrototypeSpec
 
 log = logging.getLogger(__name__)
 Spec = TypeVar("Spec", AdapterSpec, PrototypeSpec, DistanceSpec)
-HOOKS: dict[str, type] = {
-    "cfproto_adapters": AdapterSpec,
-    "cfproto_prototypes": PrototypeSpec,
-    "cfproto_distances": DistanceSpec,
-}
+Kind: TypeAlias = Literal["adapters", "prototypes", "distances"]
+KINDS: tuple[Kind, ...] = ("adapters", "prototypes", "distances")
 
 
 @dataclass(frozen=True)
@@ -43,8 +40,7 @@ class PluginReport:
     @property
     def offers(self) -> dict[str, list[str]]:
         """Names by kind, for printing."""
-        kinds = ("adapters", "prototypes", "distances")
-        return {kind: [spec.name for spec in getattr(self, kind)] for kind in kinds if getattr(self, kind)}
+        return {kind: [spec.name for spec in getattr(self, kind)] for kind in KINDS if getattr(self, kind)}
 
 
 class Registry:
@@ -60,7 +56,7 @@ class Registry:
 
     def register(self, plugin: object, name: str | None = None) -> PluginReport:
         """Add a plugin of the running program: a module or object with hook implementations."""
-        name = name or getattr(plugin, "__name__", type(plugin).__name__)
+        name = name or str(getattr(plugin, "__name__", type(plugin).__name__))
         if any(report.name == name and report.status == "ok" for report in self.reports):
             raise PluginError(f"a plugin named {name!r} is already registered; unregister({name!r}) it first.")
         report = self._add(name, "registered at run time", lambda: plugin)
@@ -85,14 +81,15 @@ class Registry:
         """Plugins that did not load."""
         return [report for report in self.reports if report.status == "broken"]
 
-    def named(self, kind: Literal["adapters", "prototypes", "distances"], name: str) -> Any:
+    def named(self, kind: Kind, name: str) -> Any:
         """The spec of that kind and name."""
         specs = [(report, spec) for report in self.reports for spec in getattr(report, kind)]
         found = [(report, spec) for report, spec in specs if spec.name == name]
         if len(found) > 1:
             owners = " and ".join(f"{report.name} ({report.source})" for report, _ in found)
             raise PluginError(
-                f"{kind} named {name!r} come from {owners}. Block one by name in CFPROTO_DISABLE_PLUGINS, or pass an instance."
+                f"{kind} named {name!r} come from {owners}.\n  Block one plugin by name in CFPROTO_DISABLE_PLUGINS, or pass "
+                "an instance."
             )
         if found:
             return found[0][1]
@@ -110,7 +107,7 @@ class Registry:
             start = time.perf_counter()
             try:
                 report = _collect(PluginReport(name, "ok", source), load())
-            except Exception as error:  # noqa: BLE001 a plugin may fail in any way and must not take the others along
+            except (Exception, SystemExit) as error:  # noqa: BLE001 whatever a plugin does, the others keep working
                 log.warning("plugin %s (%s) is broken: %s: %s", name, source, type(error).__name__, error)
                 report = PluginReport(name, "broken", source, error=f"{type(error).__name__}: {error}")
             report = replace(report, seconds=time.perf_counter() - start)
@@ -124,22 +121,41 @@ def _collect(report: PluginReport, plugin: object) -> PluginReport:
     manager.add_hookspecs(hookspecs)
     manager.register(plugin, report.name)
     manager.check_pending()
-    specs = {hook: _checked(hook, kind, getattr(manager.hook, hook)()) for hook, kind in HOOKS.items()}
-    if not any(specs.values()):
-        raise PluginError("it implements none of the hooks " + ", ".join(HOOKS))
-    return replace(report, **{hook.removeprefix("cfproto_"): found for hook, found in specs.items()})
+    report = replace(
+        report,
+        adapters=_checked("cfproto_adapters", AdapterSpec, manager.hook.cfproto_adapters()),
+        prototypes=_checked("cfproto_prototypes", PrototypeSpec, manager.hook.cfproto_prototypes()),
+        distances=_checked("cfproto_distances", DistanceSpec, manager.hook.cfproto_distances()),
+    )
+    if not report.offers:
+        hooks = ", ".join(f"cfproto_{kind}" for kind in KINDS)
+        raise PluginError(f"it offers nothing: expected one of the hooks {hooks}, marked with @hookimpl")
+    return report
 
 
 def _checked(hook: str, kind: type[Spec], results: list[Iterable[Spec]]) -> tuple[Spec, ...]:
+    """What the hook returned, if it is what was asked for."""
+    for result in results:
+        if not isinstance(result, Iterable):
+            raise PluginError(f"{hook} returned {result!r}; expected a list of {kind.__name__} objects")
     specs = tuple(spec for result in results for spec in result)
     for spec in specs:
         if not isinstance(spec, kind):
             raise PluginError(f"{hook} returned {spec!r}; expected {kind.__name__} objects")
-        if isinstance(spec, AdapterSpec) and not all(":" in claim for claim in spec.claims):
-            raise PluginError(f"adapter {spec.name!r} claims {spec.claims!r}; expected names such as 'package.module:Class'")
-        if isinstance(spec, AdapterSpec) and not spec.claims:
-            raise PluginError(f"adapter {spec.name!r} claims nothing")
+        if not callable(spec.factory):
+            raise PluginError(f"the factory of {spec.name!r} is {spec.factory!r}; expected a function or class")
+        if isinstance(spec, AdapterSpec):
+            _check_claims(spec)
     return specs
+
+
+def _check_claims(spec: AdapterSpec) -> None:
+    if not spec.claims:
+        raise PluginError(f"adapter {spec.name!r} claims nothing; expected names such as 'package.module:Class'")
+    for claim in spec.claims:
+        module, _, qualname = claim.partition(":")
+        if not (module and qualname):
+            raise PluginError(f"adapter {spec.name!r} claims {claim!r}; expected a name such as 'package.module:Class'")
 
 
 @functools.cache

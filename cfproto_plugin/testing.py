@@ -1,18 +1,20 @@
 """A conformance kit: call these checks from the tests of an adapter. Each raises AssertionError with what went wrong.
 
-    from cfproto_plugin.testing import check_adapter
-
-    def test_my_adapter_conforms():
-        check_adapter(MyAdapter(model), x)
+>>> from cfproto_plugin.testing import check_adapter
+>>> def test_my_adapter_conforms():
+...     check_adapter(MyAdapter(model), x)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cfproto_plugin.protocols import Array, GradientAdapter, HasClasses, HasThresholds, ModelAdapter, Role
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def check_adapter(adapter: ModelAdapter, x: Array, *, role: Role = "classifier", atol: float = 1e-5) -> None:
@@ -75,10 +77,13 @@ def input_is_not_modified(adapter: ModelAdapter, x: Array) -> None:
 
 def float32_and_float64_agree(adapter: ModelAdapter, x: Array, *, atol: float = 1e-5) -> None:
     rows = x.astype(np.float32)
-    _close(adapter.predict(rows), adapter.predict(rows.astype(np.float64)), max(atol, 1e-5), "float32 and float64 rows differ")
+    single, double = adapter.predict(rows), adapter.predict(rows.astype(np.float64))
+    _close(single, double, max(atol, 1e-5), "float32 and float64 rows differ")
 
 
-def pullback_agrees_with_random_direction_differences(adapter: GradientAdapter, x: Array, *, atol: float = 1e-5) -> None:
+def pullback_agrees_with_random_direction_differences(
+    adapter: GradientAdapter, x: Array, *, atol: float = 1e-5
+) -> None:
     """<cotangent, (f(x + h d) - f(x - h d)) / 2h> = <pullback(cotangent), d> for random directions d.
 
     Kinks of ReLU networks may fall between the two points: the median over many directions and rows is compared.
@@ -104,7 +109,8 @@ def pullback_agrees_with_random_direction_differences(adapter: GradientAdapter, 
 
 def thresholds_are_sorted_for_every_column(adapter: HasThresholds, x: Array) -> None:
     found = adapter.thresholds()
-    _require(len(found) == x.shape[1], f"thresholds of {len(found)} columns for {x.shape[1]} columns")
+    columns = x[0].size
+    _require(len(found) == columns, f"thresholds of {len(found)} columns for {columns} columns")
     _require(all((np.diff(t) > 0).all() for t in found), "thresholds are not sorted and distinct")
 
 

@@ -1,0 +1,108 @@
+"""The settings of the search, and the paper's losses A to F as settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from cfproto_plugin.errors import ConfigError, did_you_mean
+
+_PAPER: dict[str, dict[str, Any]] = {
+    "A": {"c_init": 1.0, "gamma": 0.0, "theta": 0.0},
+    "B": {"c_init": 1.0, "gamma": 100.0, "theta": 0.0},
+    "C": {"c_init": 1.0, "gamma": 0.0, "theta": 200.0},
+    "D": {"c_init": 1.0, "gamma": 100.0, "theta": 100.0},
+    "E": {"c_init": 0.0, "gamma": 0.0, "theta": 200.0, "c_steps": 1},
+    "F": {"c_init": 0.0, "gamma": 100.0, "theta": 100.0, "c_steps": 1},
+}
+
+
+@dataclass(frozen=True)
+class SearchConfig:
+    """Settings of the search for objective c·L_pred + beta·L1 + L2 + gamma·L_AE + theta·L_proto.
+
+    A weight of 0 switches its term off. None means: chosen for the model at hand, as said below.
+
+    method: "path" is the closed-form path from the row to its prototypes, "fista" the paper's iteration; "auto" takes the
+        path whenever the objective is separable (prototypes in the search space, neither L_pred nor L_AE).
+    theta: None is 200 with an encoder, 100 beside L_AE (both the paper's), 20 for prototypes in the search space. The path
+        runs over all values of theta and does not use it.
+    gamma: None is 100 if an autoencoder was given, else 0.
+    c_init: None is 0 for models without gradients, else 1; c_steps: None is 1 if c_init is 0, else 5.
+    momentum: off by default: on the Breast Cancer network the counterfactuals of loss A lie at half the distance.
+    k: the number of prototypes' neighbours; None is 5 with an encoder and 1 for k-d trees, "all" averages whole classes.
+    eps: half the step of finite differences, one number or one per feature, in units of the search.
+    clip: bound on every entry of the gradient.
+    min_proba: the probability the new class must reach.
+    fallback: where the search finds nothing, try the nearest training rows of the wanted classes.
+    """
+
+    method: Literal["auto", "path", "fista"] = "auto"
+    beta: float = 0.1
+    theta: float | None = None
+    gamma: float | None = None
+    kappa: float = 0.0
+    c_init: float | None = None
+    c_steps: int | None = None
+    max_iterations: int = 500
+    learning_rate: float = 0.01
+    momentum: bool = False
+    k: int | Literal["all"] | None = None
+    k_type: Literal["mean", "point"] = "mean"
+    eps: float | Sequence[float] = 1e-3
+    clip: float = 1000.0
+    min_proba: float | None = None
+    fallback: bool = True
+
+    def __post_init__(self) -> None:
+        self._one_of("method", ("auto", "path", "fista"))
+        self._one_of("k_type", ("mean", "point"))
+        for name in ("beta", "kappa", "theta", "gamma", "c_init"):
+            self._number(name, 0, inclusive=True)
+        for name in ("learning_rate", "clip"):
+            self._number(name, 0, inclusive=False)
+        for name in ("max_iterations", "c_steps"):
+            self._count(name)
+        if self.k != "all":
+            self._count("k")
+        if not (np.asarray(self.eps, dtype=float) > 0).all():
+            raise ConfigError(f"eps is {self.eps!r}; expected a positive number, or one per feature")
+        if self.min_proba is not None and not 0 < self.min_proba <= 1:
+            raise ConfigError(f"min_proba is {self.min_proba!r}; expected a probability above 0 and at most 1")
+
+    @classmethod
+    def paper(cls, loss: str, **overrides: Any) -> SearchConfig:
+        """The paper's MNIST losses A to F: its constants, its iteration with momentum, no fallback.
+
+        beta 0.1, kappa 0, gamma 100, theta 200 (100 beside L_AE), K 5 and c 1 are the paper's; 1,000 iterations, 10 steps
+        of c and learning rate 0.01 are those of its reference implementation. Any field can be overridden.
+        """
+        if loss not in _PAPER:
+            raise ConfigError(f"loss is {loss!r}; expected one of {', '.join(_PAPER)}, the paper's MNIST list")
+        known = [field.name for field in fields(cls)]
+        for name in overrides:
+            if name not in known:
+                raise ConfigError(f"SearchConfig has no field {name!r}.{did_you_mean(name, known)}")
+        base = cls(method="fista", c_steps=10, max_iterations=1000, momentum=True, k=5, fallback=False)
+        return replace(base, **{**_PAPER[loss], **overrides})
+
+    def _one_of(self, name: str, allowed: tuple[str, ...]) -> None:
+        value = getattr(self, name)
+        if value not in allowed:
+            raise ConfigError(f"{name} is {value!r}; expected one of {', '.join(allowed)}.{did_you_mean(value, allowed)}")
+
+    def _number(self, name: str, low: float, *, inclusive: bool) -> None:
+        value = getattr(self, name)
+        if value is None:
+            return
+        good = isinstance(value, (int, float)) and np.isfinite(value) and (value >= low if inclusive else value > low)
+        if not good:
+            raise ConfigError(f"{name} is {value!r}; expected a number {'of at least' if inclusive else 'above'} {low:g}")
+
+    def _count(self, name: str) -> None:
+        value = getattr(self, name)
+        if value is not None and (not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1):
+            raise ConfigError(f"{name} is {value!r}; expected a whole number of at least 1")

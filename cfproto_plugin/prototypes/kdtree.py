@@ -1,0 +1,45 @@
+"""Prototypes from class-wise k-d trees: the paper's algorithm 2."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from cfproto_plugin.prototypes.ranking import nearest_first
+from cfproto_plugin.protocols import Array
+
+
+class KDTreePrototypes:
+    """proto_j = the k-th nearest training item x_{j,k} of the class j whose x_{j,k} is closest to x0.
+
+    per_class: how many items of each class to offer, from the k-th nearest on. The first of all is the paper's prototype.
+    A class with fewer than k items offers its farthest.
+    """
+
+    def __init__(self, *, k: int | None = None, per_class: int = 1, **_options: Any) -> None:
+        self.k = k or 1
+        self.per_class = per_class
+
+    def fit(self, z: Array, labels: Array) -> Self:
+        from scipy.spatial import KDTree
+
+        flat = z.reshape(len(z), -1)
+        self.classes_ = np.unique(labels)
+        self.points_ = [flat[labels == label] for label in self.classes_]
+        self.trees_ = [KDTree(points) for points in self.points_]
+        return self
+
+    def nearest(self, z0: Array, allowed: Array) -> tuple[Array, Array]:
+        flat = z0.reshape(len(z0), -1)
+        points, classes, distances = [], [], []
+        for label, tree, items in zip(self.classes_, self.trees_, self.points_, strict=True):
+            first = min(self.k, len(items))
+            ranks = list(range(first, min(first + self.per_class, len(items) + 1)))
+            distance, index = tree.query(flat, k=ranks)
+            points.append(items[index].astype(flat.dtype, copy=False))
+            distances.append(distance)
+            classes += [label] * len(ranks)
+        stacked = np.concatenate(points, axis=1)
+        found, kinds = nearest_first(stacked, np.array(classes), np.concatenate(distances, axis=1), allowed)
+        return found.reshape(*found.shape[:2], *z0.shape[1:]), kinds

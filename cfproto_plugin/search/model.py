@@ -1,0 +1,73 @@
+"""The classifier as the search sees it: search points in, probabilities out; counted, checked and in bounded batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cfproto_plugin.errors import ModelError
+from cfproto_plugin.protocols import Array, GradientAdapter, ModelAdapter
+from cfproto_plugin.space import FeatureSpace, Rows
+
+_CELLS_PER_CALL = 16_000_000
+
+
+class SearchModel:
+    """A classifier adapter behind the conversions of a feature space.
+
+    Holds the counts of one call of `explain`; the adapter itself is shared and not changed.
+    """
+
+    def __init__(self, adapter: ModelAdapter, space: FeatureSpace, n_classes: int | None = None) -> None:
+        self.adapter = adapter
+        self.space = space
+        self.n_classes = n_classes
+        self.calls = 0
+        self.predicted = 0
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether the model can pull gradients back."""
+        return isinstance(self.adapter, GradientAdapter)
+
+    def proba(self, x: Array) -> Array:
+        """Probabilities (n, k) of flat rows in the user's numbers."""
+        size = max(1, _CELLS_PER_CALL // x.shape[1])
+        parts = [self._call(x[i : i + size]) for i in range(0, len(x), size)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def at(self, rows: Rows) -> Callable[[Array], tuple[Array, Callable[[Array], Array]]]:
+        """The vjp of the model at search points of these rows, for models with gradients."""
+        adapter: Any = self.adapter
+        space, shape = self.space, self.space.shape
+        factor = None if space.is_identity else space.factor.astype(rows.z.dtype)
+
+        def vjp(z: Array) -> tuple[Array, Callable[[Array], Array]]:
+            self.calls += 1
+            self.predicted += len(z)
+            proba, pull = adapter.vjp(space.decode(z, rows).reshape(len(z), *shape))
+
+            def pullback(cotangent: Array) -> Array:
+                gradient = pull(cotangent).reshape(z.shape)
+                return gradient if factor is None else gradient * factor
+
+            return proba, pullback
+
+        return vjp
+
+    def _call(self, x: Array) -> Array:
+        self.calls += 1
+        self.predicted += len(x)
+        proba = np.asarray(self.adapter.predict(self.space.to_model(x)))
+        columns = self.n_classes or proba.shape[-1]
+        if proba.shape != (len(x), columns) or columns < 2:  # noqa: PLR2004
+            raise ModelError(
+                f"the model returned shape {proba.shape} for {len(x)} rows; expected ({len(x)}, {self.n_classes or 'k'}) "
+                "probabilities with at least two columns. Labels are not enough: pass a function x -> probabilities."
+            )
+        if not np.isfinite(proba).all():
+            row = int(np.argwhere(~np.isfinite(proba))[0, 0])
+            raise ModelError(f"the model returned {proba[row]} for a row of finite numbers; expected probabilities")
+        return proba

@@ -1,0 +1,70 @@
+"""The closed-form path from a row to its prototypes, for objectives without L_pred and L_AE.
+
+beta·|delta|_1 + |delta|^2 + theta·|x0 + delta - proto|^2 is separable. With t = theta / (1 + theta) and d = proto - x0 its
+minimiser is delta_k = soft(t d_k, (1 - t) beta / 2), clipped to the bounds: from x0 at t = 0 to the prototype at t = 1.
+beta·L1 + L2 grows with t, so the first t whose point has a wanted class is the best of its path.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cfproto_plugin.protocols import Array
+from cfproto_plugin.search.fista import soft_threshold
+from cfproto_plugin.search.problem import Problem
+
+_COARSE, _FINE = 16, 16
+_CELLS_PER_CHUNK = 4_000_000
+
+
+def path_points(z0: Array, prototypes: Array, t: Array, lower: Array, upper: Array, beta: float) -> Array:
+    """Points (n, m, s, D) at t (n, m, s) of the paths from z0 (n, D) to prototypes (n, m, D)."""
+    d = (prototypes - z0[:, None])[:, :, None]
+    t = t[..., None].astype(z0.dtype)
+    z = z0[:, None, None] + soft_threshold(t * d, np.zeros_like(d), (1 - t) * beta / 2)
+    return np.minimum(np.maximum(z, lower[:, None, None]), upper[:, None, None])
+
+
+def search_path(problem: Problem, prototypes: Array, kinds: Array) -> None:
+    """Find the first valid point on the path to every prototype (n, m, D) of class (n, m): two predict calls a chunk."""
+    n, m, d = prototypes.shape
+    size = max(1, _CELLS_PER_CHUNK // (m * max(_COARSE, _FINE) * d))
+    for start in range(0, n, size):
+        if problem.out_of_time():
+            return
+        rows = np.arange(start, min(start + size, n))
+        with problem.clock(rows):
+            _search_chunk(problem, rows, prototypes[rows], kinds[rows])
+        problem.tick((rows[-1] + 1) / n)
+
+
+def _search_chunk(problem: Problem, rows: Array, prototypes: Array, kinds: Array) -> None:
+    shape = prototypes.shape[:2]
+    coarse = np.broadcast_to(np.arange(1, _COARSE + 1) / _COARSE, (*shape, _COARSE))
+    end = _first_valid(problem, rows, prototypes, kinds, coarse)
+    found = np.isfinite(end)
+    if not found.any():
+        return
+    step = 1 / _COARSE / _FINE
+    fine = np.where(found, end, 1.0)[..., None] - step * np.arange(_FINE - 1, 0, -1)
+    _first_valid(problem, rows, prototypes, np.where(found, kinds, -1), fine)
+
+
+def _first_valid(problem: Problem, rows: Array, prototypes: Array, kinds: Array, t: Array) -> Array:
+    """The smallest of t (n, m, s) that is valid, per path; infinite where none is. Keeps the best point of every row."""
+    lower, upper = problem.space.bounds(problem.rows.take(rows))
+    z = path_points(problem.rows.z[rows], prototypes, t, lower, upper, problem.config.beta)
+    row = np.broadcast_to(rows[:, None, None], t.shape).ravel()
+    x, cost = problem.decode(z.reshape(-1, z.shape[-1]), row)
+    worth = np.broadcast_to((kinds >= 0)[..., None], t.shape).ravel() & (cost > 0) & (cost < problem.best.cost[row])
+    valid = np.zeros(len(row), dtype=bool)
+    valid[worth] = problem.judge(x[worth], row[worth])
+    at = np.flatnonzero(valid)
+    taken = at[problem.keep(row[at], x[at], cost[at])]
+    for position in taken:
+        i, j, s = np.unravel_index(position, t.shape)
+        share = float(t[i, j, s])
+        theta = f"theta={share / (1 - share):.3g}" if share < 1 else "the prototype itself"
+        problem.best.kind[rows[i]] = kinds[i, j]
+        problem.best.note[rows[i]] = f"reached on the path to a prototype at {theta}"
+    return np.asarray(np.where(valid.reshape(t.shape), t, np.inf).min(axis=-1))

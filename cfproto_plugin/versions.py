@@ -1,0 +1,21 @@
+"""Which versions made a result."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+
+def versions(model: Any) -> dict[str, str]:
+    """The versions of this package, Python, NumPy and the package the model comes from, if it is imported and says so."""
+    found = {"cfproto-plugin": version("cfproto-plugin"), "python": platform.python_version(), "numpy": np.__version__}
+    for cls in type(model).__mro__:
+        package = cls.__module__.partition(".")[0]
+        stated = getattr(sys.modules.get(package), "__version__", None)
+        if package != "builtins" and isinstance(stated, str):
+            found.setdefault(package, stated)
+    return found
