@@ -80,7 +80,7 @@ def _make(spec: AdapterSpec, model: Any, role: Role) -> ModelAdapter:
 def _checked(adapter: Any) -> ModelAdapter:
     if inspect.isclass(adapter) or not isinstance(adapter, ModelAdapter):
         raise ModelError(
-            f"adapter={adapter!r} is no adapter; pass a registered name, or an object with a method predict(x) -> (n, k)."
+            f"adapter={adapter!r} is no adapter; pass a registered name, or an object with the method predict(x)."
         )
     return adapter
 

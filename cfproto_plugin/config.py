@@ -26,14 +26,15 @@ class SearchConfig:
 
     A weight of 0 switches its term off. None means: chosen for the model at hand, as said below.
 
-    method: "path" is the closed-form path from the row to its prototypes, "fista" the paper's iteration; "auto" takes the
-        path whenever the objective is separable (prototypes in the search space, neither L_pred nor L_AE).
-    theta: None is 200 with an encoder, 100 beside L_AE (both the paper's), 20 for prototypes in the search space. The path
-        runs over all values of theta and does not use it.
+    method: "path" is the closed-form path from the row to its prototypes, "fista" the paper's iteration; "auto" takes
+        the path whenever the objective is separable (prototypes in the search space, neither L_pred nor L_AE).
+    theta: None is 200 with an encoder, 100 beside L_AE (both the paper's), 20 for prototypes in the search space. The
+        path runs over all values of theta and does not use it.
     gamma: None is 100 if an autoencoder was given, else 0.
     c_init: None is 0 for models without gradients, else 1; c_steps: None is 1 if c_init is 0, else 5.
     momentum: off by default: on the Breast Cancer network the counterfactuals of loss A lie at half the distance.
-    k: the number of prototypes' neighbours; None is 5 with an encoder and 1 for k-d trees, "all" averages whole classes.
+    k: mean of the k nearest encodings, or k-th nearest item; None is 5 with an encoder and 1 for k-d trees, "all"
+        averages whole classes.
     eps: half the step of finite differences, one number or one per feature, in units of the search.
     clip: bound on every entry of the gradient.
     min_proba: the probability the new class must reach.
@@ -77,8 +78,8 @@ class SearchConfig:
     def paper(cls, loss: str, **overrides: Any) -> SearchConfig:
         """The paper's MNIST losses A to F: its constants, its iteration with momentum, no fallback.
 
-        beta 0.1, kappa 0, gamma 100, theta 200 (100 beside L_AE), K 5 and c 1 are the paper's; 1,000 iterations, 10 steps
-        of c and learning rate 0.01 are those of its reference implementation. Any field can be overridden.
+        beta 0.1, kappa 0, gamma 100, theta 200 (100 beside L_AE), K 5 and c 1 are the paper's; 1,000 iterations, 10
+        steps of c and learning rate 0.01 are those of its reference implementation. Any field can be overridden.
         """
         if loss not in _PAPER:
             raise ConfigError(f"loss is {loss!r}; expected one of {', '.join(_PAPER)}, the paper's MNIST list")
@@ -92,7 +93,9 @@ class SearchConfig:
     def _one_of(self, name: str, allowed: tuple[str, ...]) -> None:
         value = getattr(self, name)
         if value not in allowed:
-            raise ConfigError(f"{name} is {value!r}; expected one of {', '.join(allowed)}.{did_you_mean(value, allowed)}")
+            raise ConfigError(
+                f"{name} is {value!r}; expected one of {', '.join(allowed)}.{did_you_mean(value, allowed)}"
+            )
 
     def _number(self, name: str, low: float, *, inclusive: bool) -> None:
         value = getattr(self, name)
@@ -100,7 +103,9 @@ class SearchConfig:
             return
         good = isinstance(value, (int, float)) and np.isfinite(value) and (value >= low if inclusive else value > low)
         if not good:
-            raise ConfigError(f"{name} is {value!r}; expected a number {'of at least' if inclusive else 'above'} {low:g}")
+            raise ConfigError(
+                f"{name} is {value!r}; expected a number {'of at least' if inclusive else 'above'} {low:g}"
+            )
 
     def _count(self, name: str) -> None:
         value = getattr(self, name)

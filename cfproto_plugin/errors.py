@@ -1,14 +1,14 @@
 """The exceptions of cfproto-plugin. Each is also the built-in that callers already catch.
 
-    CfprotoError
-    ├── InputError (ValueError)            rows, training data, targets or settings that cannot be used
-    │   └── ConfigError                    a value of SearchConfig or Features
-    ├── ModelError (ValueError)            a model whose output is not what a classifier or an encoder gives
-    ├── NotFittedError (RuntimeError)      explain() before fit(), or a model that was not trained
-    └── PluginError (LookupError)          a plugin, adapter, provider or distance
-        ├── NoAdapterError                 nothing claims the model
-        ├── AmbiguousAdapterError          two plugins claim it equally
-        └── UnknownNameError               no such adapter, provider or distance
+CfprotoError
+├── InputError (ValueError)            rows, training data, targets or settings that cannot be used
+│   └── ConfigError                    a value of SearchConfig or Features
+├── ModelError (ValueError)            a model whose output is not what a classifier or an encoder gives
+├── NotFittedError (RuntimeError)      explain() before fit(), or a model that was not trained
+└── PluginError (LookupError)          a plugin, adapter, provider or distance
+    ├── NoAdapterError                 nothing claims the model
+    ├── AmbiguousAdapterError          two plugins claim it equally
+    └── UnknownNameError               no such adapter, provider or distance
 """
 
 from __future__ import annotations

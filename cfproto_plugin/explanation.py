@@ -229,9 +229,8 @@ def _cells(x: Any) -> tuple[Array, Array]:
 def _signed(x: Array) -> Array:
     """Numbers that can be subtracted: unsigned integers would wrap around, objects may hold anything."""
     if x.dtype.kind in "OUS":
-        return np.vectorize(lambda v: float(v) if isinstance(v, (int, float, np.number)) else math.nan, otypes=[float])(
-            x
-        )
+        numbers = [float(v) if isinstance(v, (int, float, np.number)) else math.nan for v in x.ravel()]
+        return np.array(numbers, dtype=float).reshape(x.shape)
     return np.asarray(x, dtype=np.int64 if x.dtype.kind in "ub" else x.dtype)
 
 

@@ -35,7 +35,9 @@ class Features:
         for name in ("immutable", "increasing", "decreasing", "integer"):
             value = getattr(self, name)
             if isinstance(value, str):
-                raise ConfigError(f"{name} is the string {value!r}; expected a sequence of columns such as ({value!r},)")
+                raise ConfigError(
+                    f"{name} is the string {value!r}; expected a sequence of columns such as ({value!r},)"
+                )
         for column, (low, high) in self.ranges.items():
             if not low <= high:
                 raise ConfigError(f"ranges[{column!r}] is ({low!r}, {high!r}); expected (lowest, highest)")

@@ -88,8 +88,8 @@ class Registry:
         if len(found) > 1:
             owners = " and ".join(f"{report.name} ({report.source})" for report, _ in found)
             raise PluginError(
-                f"{kind} named {name!r} come from {owners}.\n  Block one plugin by name in CFPROTO_DISABLE_PLUGINS, or pass "
-                "an instance."
+                f"{kind} named {name!r} come from {owners}.\n  Pass an instance, or block one plugin by name in "
+                "CFPROTO_DISABLE_PLUGINS."
             )
         if found:
             return found[0][1]

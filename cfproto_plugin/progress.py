@@ -14,8 +14,8 @@ _DELAY = 2.0
 def reporting(progress: Progress, description: str) -> Iterator[Callable[[float], None]]:
     """Yield a function that takes the fraction done.
 
-    True shows a bar, False nothing, a callable is called with the fraction; None shows a bar on a terminal or in a notebook
-    once the work has lasted two seconds.
+    True shows a bar, False nothing, a callable is called with the fraction; None shows a bar on a terminal or in a
+    notebook once the work has lasted two seconds.
     """
     if callable(progress):
         yield progress

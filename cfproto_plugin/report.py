@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from cfproto_plugin.explanation import Change, Explanation
     from cfproto_plugin.protocols import Array
 
-_TEXT_LINES = 20
+_TEXT_LINES = 12
+_TEXT_ROOM = 64  # with less room for the changes they go below their row
 _NOTEBOOK_CARDS = 10
+_SHOWN = 12
 _DIGITS = 4
 _CALLS = (("n_predict_calls", "predict calls"), ("n_predicted_rows", "rows predicted"))
 _LARGEST_PLAIN = 9  # numbers of more digits before the point are written with an exponent, and those below 1e-4
@@ -39,7 +41,8 @@ _CSS = """
 .cfp h1{font-size:26px;line-height:1.2;letter-spacing:-.01em;margin:0 0 4px}
 .cfp .dim{opacity:.66}.cfp p{margin:0}
 .cfp .tiles{display:flex;flex-wrap:wrap;gap:10px;margin:20px 0}
-.cfp .tile{flex:1 1 110px;padding:10px 14px;border:1px solid #80808040;border-radius:10px;background:#8080800d}
+.cfp .tile{flex:1 1 100px;padding:10px 12px;white-space:nowrap;font-size:13px;
+  border:1px solid #80808040;border-radius:10px;background:#8080800d}
 .cfp .tile b{display:block;font-size:22px;font-weight:600;font-variant-numeric:tabular-nums}
 .cfp .card{margin:14px 0;padding:14px 18px;border:1px solid #80808040;border-radius:12px;background:#8080800d}
 .cfp .head{display:flex;flex-wrap:wrap;align-items:baseline;gap:4px 12px}
@@ -48,13 +51,15 @@ _CSS = """
 .cfp .badge.fallback{background:#d9962a38}.cfp .badge.not_found,.cfp .badge.infeasible{background:#d2495538}
 .cfp .proba{display:grid;grid-template-columns:auto 1fr auto;gap:10px;align-items:center;margin:8px 0 2px}
 .cfp .track{position:relative;height:8px;border-radius:4px;background:#80808030;overflow:hidden}
-.cfp .track i{position:absolute;top:0;bottom:0;background:#2a9d6f}.cfp .track i.was{background:#80808090}
-.cfp .changes{width:100%;border-collapse:collapse;margin:8px 0 4px;font-variant-numeric:tabular-nums}
+.cfp .track i{position:absolute;top:0;bottom:0;background:#2a9d6f}.cfp .track i.was{background:#8c8c8c}
+.cfp .changes{width:100%;table-layout:fixed;border-collapse:collapse;margin:8px 0 4px;font-variant-numeric:tabular-nums}
 .cfp .changes td,.cfp .changes th{padding:4px 8px;border:0;background:none;
   border-top:1px solid #80808030;text-align:right}
 .cfp .changes th{font-weight:400;font-size:12px;opacity:.66;border-top:0}
 .cfp .changes :first-child{text-align:left;padding-left:0}.cfp .changes td.after{font-weight:600}
-.cfp .changes .bar{width:30%;text-align:left;padding-right:0}
+.cfp .changes th{width:14%}.cfp .changes th:first-child{width:30%}
+.cfp .changes .bar{width:30%;padding-right:0}.cfp .changes td{overflow-wrap:anywhere}
+.cfp .note{opacity:.66;margin-top:8px;font-size:13px}.cfp .note:empty{display:none}
 .cfp .swing{display:block;position:relative;height:12px;
   background:linear-gradient(#80808070,#80808070) 50%/1px 100% no-repeat}
 .cfp .swing i{position:absolute;top:2px;bottom:2px;border-radius:2px;background:#3f7fd0}
@@ -83,17 +88,21 @@ def as_text(explanation: Explanation, width: int) -> str:
     cells = [("row", "status", "class", "p", "changes"), *(_cells(line) for line in shown)]
     columns = aligned(cells, right=(0, 3, 4))
     room = width - max(map(len, columns)) - 2
-    notes = ["largest changes", *(_largest(line, room) for line in shown)]
+    if room < _TEXT_ROOM:
+        below = [f"     {_largest(line, width - 5)}".rstrip() for line in shown]
+        lines = [columns[0], *(text for both in zip(columns[1:], below, strict=True) for text in both if text)]
+    else:
+        notes = ["largest changes", *(_largest(line, room) for line in shown)]
+        lines = aligned(list(zip(columns, notes, strict=True)))
     hidden = len(explanation) - len(shown)
-    lines = [_clip(text, width) for text in aligned(list(zip(columns, notes, strict=True)))]
-    return "\n".join([title, *lines, *([f"... and {hidden} more"] if hidden else [])])
+    return "\n".join([title, *(_clip(text, width) for text in lines), *([f"... and {hidden} more"] if hidden else [])])
 
 
 def as_html(explanation: Explanation) -> str:
     """A snippet for notebooks: a card per row, the first ten of them."""
     cards = [_card(line) for line in explanation[:_NOTEBOOK_CARDS]]
     hidden = len(explanation) - len(cards)
-    more = f'<p class="dim">… and {_count(hidden, "more row")}</p>' if hidden > 0 else ""
+    more = f'<p class="dim">… and {hidden:,} more</p>' if hidden > 0 else ""
     return f'<style>{_CSS}</style><div class="cfp">{"".join(cards)}{more}</div>'
 
 
@@ -155,7 +164,7 @@ def _feature(change: Change) -> str:
 
 def _classes(line: Explanation, arrow: str) -> str:
     new = line.counterfactual_class[0]
-    return f"{line.original_class[0]} {arrow} {'none' if new is None else new}"
+    return f"{line.original_class[0]} {arrow} {'?' if new is None else new}"
 
 
 def _count(number: int, noun: str) -> str:
@@ -208,7 +217,7 @@ def _card(line: Explanation) -> str:
     badge = f'<span class="badge {escape(status)}">{escape(status.replace("_", " "))}</span>'
     head = f'<div class="head">{row}<span class="class">{escape(_classes(line, "→"))}</span>{badge}</div>'
     details = _pictures(line) or _table(line)
-    note = f'<p class="dim">{escape(str(line.message[0]))}</p>'
+    note = f'<p class="note">{escape(str(line.message[0]))}</p>'
     return f'<section class="card">{head}{_proba(line)}{details}{note}</section>'
 
 
@@ -232,23 +241,25 @@ def _proba(line: Explanation) -> str:
 
 
 def _table(line: Explanation) -> str:
-    """The changed features as before -> after with a bar; the unchanged ones folded away."""
+    """The changed features as before -> after with a bar; the smallest and the unchanged ones folded away."""
     changes = ranked(line)
-    names = column_names(line)
-    same = []
-    if names is not None:
-        changed = {change.feature for change in changes}
-        same = [
-            (name, v)
-            for name, v in zip(names, np.asarray(line.original, dtype=object)[0], strict=True)
-            if name not in changed
-        ]
-    heads = "<tr><th>feature</th><th>before</th><th>after</th><th>change</th><th></th></tr>"
-    table = f'<table class="changes">{heads}{"".join(map(_table_row, changes))}</table>' if changes else ""
-    if not same:
-        return table
-    values = "".join(f"<div><dt>{escape(n)}</dt><dd>{escape(_value(v))}</dd></div>" for n, v in same)
-    return f"{table}<details><summary>{_count(len(same), 'unchanged feature')}</summary><dl>{values}</dl></details>"
+    rows = [_table_row(change) for change in changes]
+    heads = "<tr><th>feature</th><th>before</th><th>after</th><th>change</th><th class='bar'></th></tr>"
+    shown, rest = (f'<table class="changes">{heads}{"".join(r)}</table>' for r in (rows[:_SHOWN], rows[_SHOWN:]))
+    smaller = _folded(_count(len(changes) - _SHOWN, "smaller change"), rest) if len(rows) > _SHOWN else ""
+    changed = {change.feature for change in changes}
+    values = zip(column_names(line) or (), np.asarray(line.original, dtype=object)[0], strict=False)
+    same = [(name, _value(value)) for name, value in values if name not in changed]
+    noun = "unchanged feature" if line.status[0] in {"found", "fallback"} else "feature"
+    return f"{shown if rows else ''}{smaller}{_folded(_count(len(same), noun), _list(same)) if same else ''}"
+
+
+def _folded(title: str, content: str) -> str:
+    return f"<details><summary>{title}</summary>{content}</details>"
+
+
+def _list(items: Sequence[tuple[str, str]]) -> str:
+    return f"<dl>{''.join(f'<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>' for k, v in items)}</dl>"
 
 
 def _table_row(change: Change) -> str:
@@ -258,9 +269,14 @@ def _table_row(change: Change) -> str:
     bar = (
         f'<span class="swing"><i class="{"more" if swing > 0 else "less"}" style="{side}"></i></span>' if swing else ""
     )
-    percent = f"{(change.after - change.before) / abs(change.before):+.0%}" if swing and change.before else ""
     cells = f'<td>{escape(_feature(change))}</td><td>{escape(before)}</td><td class="after">{escape(after)}</td>'
-    return f'<tr>{cells}<td class="dim">{percent}</td><td class="bar">{bar}</td></tr>'
+    return f'<tr>{cells}<td class="dim">{_percent(change) if swing else ""}</td><td class="bar">{bar}</td></tr>'
+
+
+def _percent(change: Change) -> str:
+    """The change in percent of the value before, unless that is 0 or the change rounds to nothing."""
+    percent = round(100 * (change.after - change.before) / abs(change.before)) if change.before else 0
+    return f"{percent:+,}%".replace("-", "−") if percent else ""  # noqa: RUF001 a minus sign as wide as the plus
 
 
 def _pictures(line: Explanation) -> str:
@@ -273,7 +289,7 @@ def _pictures(line: Explanation) -> str:
     if np.isfinite(after).all():
         figures += [("counterfactual", _grey(after, low, high)), ("difference", _blue_orange(after - before))]
     shown = "".join(f"<figure>{_png(image, name)}<figcaption>{name}</figcaption></figure>" for name, image in figures)
-    count = f'<p class="dim">{len(line.changes()):,} of {before.size:,} values changed</p>' if len(figures) > 1 else ""
+    count = f'<p class="note">{len(line.changes()):,} of {before.size:,} values changed</p>' if len(figures) > 1 else ""
     return f'<div class="pictures">{shown}</div>{count}'
 
 
@@ -318,14 +334,13 @@ def _summary(explanation: Explanation) -> str:
         tiles.append(("seconds", _value(float(meta["seconds"]), 3)))
     tiles += [(label, f"{meta[key]:,}") for key, label in _CALLS if key in meta]
     shown = "".join(
-        f'<div class="tile"><b>{escape(value)}</b><span class="dim">{escape(label)}</span></div>'
-        for label, value in tiles
+        f'<div class="tile"><b>{value}</b><span class="dim">{escape(label)}</span></div>' for label, value in tiles
     )
-    rest = {key: value for key, value in meta.items() if key not in {"seconds", *dict(_CALLS)}}
-    lists = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in _flat(rest))
-    model = escape(f"Adapter {meta['adapter']}") if "adapter" in meta else ""
-    folded = f"<details><summary>Model, versions and settings</summary><dl>{lists}</dl></details>" if lists else ""
-    return f'<p class="dim">{model}</p><div class="tiles">{shown}</div>{folded}'
+    rest = _flat({key: value for key, value in meta.items() if key not in {"seconds", *dict(_CALLS)}})
+    model = f'<p class="dim">Adapter {escape(str(meta["adapter"]))}</p>' if "adapter" in meta else ""
+    return (
+        f'{model}<div class="tiles">{shown}</div>{_folded("Model, versions and settings", _list(rest)) if rest else ""}'
+    )
 
 
 def _flat(values: dict[str, Any]) -> list[tuple[str, str]]:

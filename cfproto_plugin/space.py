@@ -68,7 +68,9 @@ class FeatureSpace:
         dtypes = tuple(data.dtypes) if is_frame(data) else None
         values = _numbers(data)
         if values.ndim < 2:  # noqa: PLR2004
-            raise InputError(f"the training data has shape {values.shape}; expected rows, (n, features) or (n, h, w, channels)")
+            raise InputError(
+                f"the training data has shape {values.shape}; expected rows, (n, features) or (n, h, w, channels)"
+            )
         if values.size == 0:
             raise InputError(f"the training data is empty: shape {values.shape}; expected at least two rows")
         shape, flat = values.shape[1:], values.reshape(len(values), -1)
@@ -82,7 +84,11 @@ class FeatureSpace:
         for column, (lowest, highest) in features.ranges.items():
             i = _index(column, names, n_columns, "ranges")
             low[i], high[i], declared[i] = lowest, highest, True
-        integer = np.array([dtype.kind in "iub" for dtype in dtypes], dtype=bool) if dtypes else np.zeros(n_columns, dtype=bool)
+        integer = (
+            np.array([dtype.kind in "iub" for dtype in dtypes], dtype=bool)
+            if dtypes
+            else np.zeros(n_columns, dtype=bool)
+        )
         integer[_indices(features.integer, names, n_columns, "integer")] = True
         offset = np.nanmean(flat, axis=0)
         spread = np.nanstd(flat, axis=0) if scale else np.ones(n_columns)
@@ -151,7 +157,7 @@ class FeatureSpace:
         return self.to_search(rows.lower), self.to_search(rows.upper)
 
     def decode(self, z: Array, rows: Rows) -> Array:
-        """Search points in the user's numbers: cells that did not move are exactly the row's, the others within bounds."""
+        """Search points in the user's numbers: cells that did not move are exactly the row's, others within bounds."""
         if self.is_identity and not self.has_integers:
             return z
         x = z if self.is_identity else z * self.factor.astype(z.dtype) + self.offset.astype(z.dtype)
@@ -177,7 +183,9 @@ class FeatureSpace:
     def to_user(self, x: Array, like: Any) -> Any:
         """Flat rows in the type, columns, dtypes and index of what the user gave; an empty cell may be missing."""
         if is_frame(like):
-            frame = self._frame(x, tuple(like[name].dtype for name in self.names or like.columns), like.index, like.columns)
+            frame = self._frame(
+                x, tuple(like[name].dtype for name in self.names or like.columns), like.index, like.columns
+            )
             return frame[list(like.columns)]
         return x.reshape(len(x), *self.shape)
 
@@ -193,7 +201,9 @@ class FeatureSpace:
         kept = dict(zip(names, dtypes or (), strict=True))
         missing = frame.isna().any()
         changed = {
-            name: _nullable(dtype) if missing[name] else dtype for name, dtype in kept.items() if dtype != frame[name].dtype
+            name: _nullable(dtype) if missing[name] else dtype
+            for name, dtype in kept.items()
+            if dtype != frame[name].dtype
         }
         return frame.astype(changed) if changed else frame
 
@@ -205,7 +215,9 @@ class FeatureSpace:
         if absent:
             raise InputError(f"x has no column {absent[0]!r}; its columns are {given}.{did_you_mean(absent[0], given)}")
         if extra:
-            raise InputError(f"x has a column {extra[0]!r} that the training data had not.{did_you_mean(extra[0], names)}")
+            raise InputError(
+                f"x has a column {extra[0]!r} that the training data had not.{did_you_mean(extra[0], names)}"
+            )
         return frame[names]
 
     def _columns(self, rule: str) -> list[int]:
@@ -215,7 +227,7 @@ class FeatureSpace:
 def _nullable(dtype: Any) -> Any:
     """The dtype that holds what dtype holds and missing values too."""
     name = {"i": "Int64", "u": "UInt64", "b": "boolean"}.get(dtype.kind)
-    return name if name else dtype
+    return name or dtype
 
 
 def _numbers(data: Any) -> Array:
@@ -223,7 +235,9 @@ def _numbers(data: Any) -> Array:
     if is_frame(data):
         for name, dtype in data.dtypes.items():
             if dtype.kind not in "iufb":
-                raise InputError(f"column {name!r} holds {dtype}; expected numbers. Encode it, or leave it out of the model.")
+                raise InputError(
+                    f"column {name!r} holds {dtype}; expected numbers. Encode it, or leave it out of the model."
+                )
         float32 = all(dtype == np.float32 for dtype in data.dtypes)
         return np.asarray(data.to_numpy(dtype=np.float32 if float32 else np.float64, na_value=np.nan))
     if hasattr(data, "detach"):
@@ -241,7 +255,9 @@ def _refuse_infinite(flat: Array, names: tuple[str, ...] | None) -> None:
     infinite = np.isinf(flat)
     if infinite.any():
         row, column = np.argwhere(infinite)[0]
-        raise InputError(f"row {row} holds {flat[row, column]} in column {_label(names, int(column))}; expected finite numbers")
+        raise InputError(
+            f"row {row} holds {flat[row, column]} in column {_label(names, int(column))}; expected finite numbers"
+        )
 
 
 def _label(names: tuple[str, ...] | None, column: int) -> str:
@@ -258,4 +274,6 @@ def _index(column: Column, names: tuple[str, ...] | None, n_columns: int, rule: 
     if isinstance(column, (int, np.integer)) and -n_columns <= column < n_columns:
         return int(column) % n_columns
     known = ", ".join(map(str, names[:12])) if names is not None else f"0 to {n_columns - 1}"
-    raise ConfigError(f"{rule} names column {column!r}, which is not there.{did_you_mean(column, names or ())} There are: {known}")
+    raise ConfigError(
+        f"{rule} names column {column!r}, which is not there.{did_you_mean(column, names or ())} There are: {known}"
+    )

@@ -18,7 +18,7 @@ def allowed_classes(target: Any, classes: Array, original: Array) -> Array:
     """
     n, k = len(original), len(classes)
     if target is None:
-        return np.arange(k) != original[:, None]
+        return np.asarray(np.arange(k) != original[:, None])
     if isinstance(target, (list, tuple, set, frozenset)):
         if not target:
             raise InputError("target is empty; expected at least one label, or None for any other class")
@@ -29,8 +29,10 @@ def allowed_classes(target: Any, classes: Array, original: Array) -> Array:
         return np.broadcast_to(np.arange(k) == _column(target, classes), (n, k))
     labels = np.asarray(target)
     if labels.shape != (n,):
-        raise InputError(f"target has shape {labels.shape} for {n} rows; expected one label per row, or a list of allowed labels")
-    return np.arange(k) == np.array([_column(label, classes) for label in labels])[:, None]
+        raise InputError(
+            f"target has shape {labels.shape} for {n} rows; expected one label per row, or a list of allowed labels"
+        )
+    return np.asarray(np.arange(k) == np.array([_column(label, classes) for label in labels])[:, None])
 
 
 def _column(label: Any, classes: Array) -> int:
@@ -40,4 +42,6 @@ def _column(label: Any, classes: Array) -> int:
         if known == label:
             return column
     there = ", ".join(repr(known) for known in classes.tolist()[:20])
-    raise InputError(f"target {label!r} is not a class of the model.{did_you_mean(label, classes)} Its classes are: {there}")
+    raise InputError(
+        f"target {label!r} is not a class of the model.{did_you_mean(label, classes)} Its classes are: {there}"
+    )

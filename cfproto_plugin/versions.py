@@ -11,7 +11,7 @@ import numpy as np
 
 
 def versions(model: Any) -> dict[str, str]:
-    """The versions of this package, Python, NumPy and the package the model comes from, if it is imported and says so."""
+    """The versions of this package, Python, NumPy and the packages the model's classes come from."""
     found = {"cfproto-plugin": version("cfproto-plugin"), "python": platform.python_version(), "numpy": np.__version__}
     for cls in type(model).__mro__:
         package = cls.__module__.partition(".")[0]

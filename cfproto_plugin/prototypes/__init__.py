@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from cfproto_plugin.hookspecs import hookimpl
+from cfproto_plugin.protocols import PrototypeSpec
 from cfproto_plugin.prototypes.encoder import EncoderPrototypes
 from cfproto_plugin.prototypes.kdtree import KDTreePrototypes
-from cfproto_plugin.protocols import PrototypeSpec
 
 
 @hookimpl

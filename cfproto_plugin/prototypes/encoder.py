@@ -7,14 +7,14 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from cfproto_plugin.errors import ConfigError
-from cfproto_plugin.prototypes.ranking import nearest_first
 from cfproto_plugin.protocols import Array, ModelAdapter
+from cfproto_plugin.prototypes.ranking import nearest_first
 
 _CHUNK = 4096
 
 
 class EncoderPrototypes:
-    """proto_i = mean of the K encodings of class i nearest to ENC(x0); the class with the nearest prototype comes first.
+    """proto_i = mean of the K encodings of class i nearest to ENC(x0); the class of the nearest prototype is first.
 
     k: K, or None for the mean of the whole class. k_type "point" takes the K-th nearest encoding instead of the mean.
     A class with fewer than K items uses all it has. The points it returns are encodings: `encoder` tells so.

@@ -16,9 +16,8 @@ def fall_back(problem: Problem, train: Array, labels: Array) -> Array:
     if not len(rows):
         return rows
     with problem.clock(rows):
-        at, x = zip(*(_nearest(problem, row, train, labels) for row in rows), strict=True)
-        row = np.concatenate(at)
-        x = np.concatenate(x)
+        found = [_nearest(problem, row, train, labels) for row in rows]
+        row, x = (np.concatenate(part) for part in zip(*found, strict=True))
         z = problem.space.to_search(x)
         cost = elastic_net(z - problem.rows.z[row], problem.config.beta)
         worth = cost > 0

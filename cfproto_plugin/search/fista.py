@@ -47,7 +47,7 @@ class FistaState(NamedTuple):
     step: int
 
 
-def soft_threshold(z: Array, x0: Array, beta: float) -> Array:
+def soft_threshold(z: Array, x0: Array, beta: float | Array) -> Array:
     """Shrink z towards x0: argmin_u 1/2 |u - z|^2 + beta |u - x0|_1, elementwise."""
     gap = z - x0
     return np.where(gap > beta, z - beta, np.where(gap < -beta, z + beta, x0))
@@ -77,8 +77,8 @@ def trajectory(
 ) -> Iterator[Block]:
     """Run the iteration from x0; yield the iterates in blocks of bounded memory.
 
-    objective_for(rows) is everything but L1, for a subset of the rows. A row that rests at x0 leaves: the step length only
-    falls, so what shrinkage cancels once it cancels ever after.
+    objective_for(rows) is everything but L1, for a subset of the rows. A row that rests at x0 leaves: the step length
+    only falls, so what shrinkage cancels once it cancels ever after.
     """
     rows = np.arange(len(x0))
     start = np.minimum(np.maximum(x0, lower), upper)

@@ -20,7 +20,9 @@ def differences(predict: Callable[[Array, Array], Array], eps: Array) -> Vjp:
 
     def vjp(x: Array) -> tuple[Array, Callable[[Array], Array]]:
         size = max(1, _CELLS_PER_BATCH // ((2 * x.shape[1] + 1) * x.shape[1]))
-        parts = [_stencil(predict, x[i : i + size], np.arange(i, min(i + size, len(x))), eps) for i in range(0, len(x), size)]
+        parts = [
+            _stencil(predict, x[i : i + size], np.arange(i, min(i + size, len(x))), eps) for i in range(0, len(x), size)
+        ]
         value, slope = (np.concatenate(part) for part in zip(*parts, strict=True))
 
         def pullback(cotangent: Array) -> Array:

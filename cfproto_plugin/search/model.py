@@ -1,4 +1,4 @@
-"""The classifier as the search sees it: search points in, probabilities out; counted, checked and in bounded batches."""
+"""The classifier as the search sees it: search points in, probabilities out; counted, checked, batches bounded."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class SearchModel:
             proba, pull = adapter.vjp(space.decode(z, rows).reshape(len(z), *shape))
 
             def pullback(cotangent: Array) -> Array:
-                gradient = pull(cotangent).reshape(z.shape)
+                gradient: Array = pull(cotangent).reshape(z.shape)
                 return gradient if factor is None else gradient * factor
 
             return proba, pullback
@@ -65,7 +65,7 @@ class SearchModel:
         if proba.shape != (len(x), columns) or columns < 2:  # noqa: PLR2004
             raise ModelError(
                 f"the model returned shape {proba.shape} for {len(x)} rows; expected ({len(x)}, {self.n_classes or 'k'}) "
-                "probabilities with at least two columns. Labels are not enough: pass a function x -> probabilities."
+                "probabilities, at least two columns. Labels are not enough: pass a function x -> probabilities."
             )
         if not np.isfinite(proba).all():
             row = int(np.argwhere(~np.isfinite(proba))[0, 0])

@@ -1,8 +1,8 @@
 """The closed-form path from a row to its prototypes, for objectives without L_pred and L_AE.
 
-beta·|delta|_1 + |delta|^2 + theta·|x0 + delta - proto|^2 is separable. With t = theta / (1 + theta) and d = proto - x0 its
-minimiser is delta_k = soft(t d_k, (1 - t) beta / 2), clipped to the bounds: from x0 at t = 0 to the prototype at t = 1.
-beta·L1 + L2 grows with t, so the first t whose point has a wanted class is the best of its path.
+beta·|delta|_1 + |delta|^2 + theta·|x0 + delta - proto|^2 is separable. With t = theta / (1 + theta) and d = proto - x0
+its minimiser is delta_k = soft(t d_k, (1 - t) beta / 2), clipped to the bounds: from x0 at t = 0 to the prototype at
+t = 1. beta·L1 + L2 grows with t, so the first t whose point has a wanted class is the best of its path.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.fista import soft_threshold
 from cfproto_plugin.search.problem import Problem
 
-_COARSE, _FINE = 16, 16
+_COARSE, _FINE = 16, 16  # points of every path, first from end to end, then where the class changed
+_PROTOTYPES = 16  # of every row
 _CELLS_PER_CHUNK = 4_000_000
 
 
@@ -21,12 +22,13 @@ def path_points(z0: Array, prototypes: Array, t: Array, lower: Array, upper: Arr
     """Points (n, m, s, D) at t (n, m, s) of the paths from z0 (n, D) to prototypes (n, m, D)."""
     d = (prototypes - z0[:, None])[:, :, None]
     t = t[..., None].astype(z0.dtype)
-    z = z0[:, None, None] + soft_threshold(t * d, np.zeros_like(d), (1 - t) * beta / 2)
-    return np.minimum(np.maximum(z, lower[:, None, None]), upper[:, None, None])
+    z = z0[:, None, None] + soft_threshold(t * d, np.zeros_like(d), (1 - t) * (beta / 2))
+    return np.asarray(np.minimum(np.maximum(z, lower[:, None, None]), upper[:, None, None]))
 
 
 def search_path(problem: Problem, prototypes: Array, kinds: Array) -> None:
-    """Find the first valid point on the path to every prototype (n, m, D) of class (n, m): two predict calls a chunk."""
+    """Find the first valid point on the path to every prototype (n, m, D) of class (n, m), in two predict calls."""
+    prototypes, kinds = prototypes[:, :_PROTOTYPES], kinds[:, :_PROTOTYPES]
     n, m, d = prototypes.shape
     size = max(1, _CELLS_PER_CHUNK // (m * max(_COARSE, _FINE) * d))
     for start in range(0, n, size):
@@ -51,7 +53,7 @@ def _search_chunk(problem: Problem, rows: Array, prototypes: Array, kinds: Array
 
 
 def _first_valid(problem: Problem, rows: Array, prototypes: Array, kinds: Array, t: Array) -> Array:
-    """The smallest of t (n, m, s) that is valid, per path; infinite where none is. Keeps the best point of every row."""
+    """The smallest valid of t (n, m, s), per path; infinite where none is. Keeps the best point of every row."""
     lower, upper = problem.space.bounds(problem.rows.take(rows))
     z = path_points(problem.rows.z[rows], prototypes, t, lower, upper, problem.config.beta)
     row = np.broadcast_to(rows[:, None, None], t.shape).ravel()

@@ -1,0 +1,95 @@
+"""A demonstration: what would have to change for an XGBoost model to call a malignant tumour benign, and vice versa."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cfproto_plugin.errors import ModelError
+from cfproto_plugin.report import aligned, pair, ranked, write_report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from cfproto_plugin.explanation import Explanation
+
+_HELD_BACK = 100
+_SHOWN = 6
+_CLASS = re.compile(r"\bclass ([01])\b")
+_NAMES = np.array(["malignant", "benign"])
+
+
+def run(rows: int, output: Path, say: Callable[[str], object]) -> Explanation:
+    """Train, explain, ask the model about the counterfactuals, write the report; `say` gets the lines to be shown."""
+    from cfproto_plugin.explainer import CounterfactualExplainer
+
+    model, train, test, labels = _trained()
+    accuracy = np.mean(model.predict(test) == labels)
+    say(f"XGBoost on the Breast Cancer data: {len(train)} rows to learn, {accuracy:.0%} right on {len(test)} others.\n")
+    explainer = CounterfactualExplainer(model).fit(train)
+    explanation = explainer.explain(test[:rows])
+    for line in _with_names(explanation):
+        say("\n".join([*_lines(line), ""]))
+    say(_verdict(model, explanation))
+    path = write_report(_with_names(explanation), output, title="Breast Cancer, explained by counterfactuals")
+    say(f"Report: {path.resolve()}")
+    return explanation
+
+
+def _trained() -> tuple[Any, Any, Any, Any]:
+    """A model, its training rows, held-back rows and their labels; the columns have the names of the measurements."""
+    try:
+        import pandas  # noqa: F401, ICN001 as_frame=True needs it
+        import xgboost
+    except ImportError as error:
+        raise ImportError(f"the demo needs xgboost and pandas ({error}): pip install xgboost pandas") from error
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.model_selection import train_test_split
+
+    data, labels = load_breast_cancer(as_frame=True, return_X_y=True)
+    train, test, y_train, y_test = train_test_split(data, labels, test_size=_HELD_BACK, stratify=labels, random_state=0)
+    model = xgboost.XGBClassifier(n_estimators=100, max_depth=3, learning_rate=0.1, random_state=0)
+    return model.fit(train, y_train), train, test, y_test
+
+
+def _verdict(model: Any, explanation: Explanation) -> str:
+    """Ask the model itself, not the explainer, for the class of every counterfactual."""
+    claimed = explanation[np.isin(explanation.status, ("found", "fallback"))]
+    predicted = model.predict(claimed.counterfactual) if len(claimed) else np.empty(0, dtype=int)
+    wrong = claimed.row[predicted != claimed.counterfactual_class]
+    if len(wrong):
+        raise ModelError(f"the model does not give the claimed class to the counterfactuals of rows {wrong.tolist()}")
+    meta = explanation.meta
+    return (
+        f"model.predict(counterfactuals): {', '.join(_NAMES[predicted])}\n"
+        f"{len(claimed)} of {len(explanation)} rows have a counterfactual, and the model confirms each. "
+        f"{meta['seconds']:.2f} s, {meta['n_predict_calls']} predict calls."
+    )
+
+
+def _with_names(explanation: Explanation) -> Explanation:
+    """XGBoost's labels are 0 and 1; say what they mean."""
+    kinds = ("original_class", "counterfactual_class", "prototype_class")
+    labels = {kind: [None if v is None else str(_NAMES[v]) for v in getattr(explanation, kind)] for kind in kinds}
+    new: dict[str, Any] = {kind: np.array(values, dtype=object) for kind, values in labels.items()}
+    new["message"] = np.array(
+        [_CLASS.sub(lambda m: f"class {_NAMES[int(m[1])]}", text) for text in explanation.message]
+    )
+    return replace(explanation, classes=_NAMES[explanation.classes], **new)
+
+
+def _lines(line: Explanation) -> list[str]:
+    """The classes of one row and a table of its changes."""
+    heading = f"row {line.row[0]}: {line.original_class[0]} ({line.original_proba.max():.0%})"
+    if line.counterfactual_class[0] is None:
+        return [f"{heading}, {line.status[0]}: {line.message[0]}"]
+    heading += f" -> {line.counterfactual_class[0]} ({line.counterfactual_proba.max():.0%})"
+    changes = ranked(line)
+    rows = [(str(change.feature), *pair(change.before, change.after)) for change in changes[:_SHOWN]]
+    table = aligned([("feature", "before", "after"), *rows], right=(1, 2))
+    hidden = len(changes) - len(rows)
+    return [heading, *(f"  {text}" for text in table), *([f"  and {hidden} smaller changes"] if hidden else [])]

@@ -1,0 +1,171 @@
+"""What an explainer knows after `fit`: adapters, columns, prototypes, and the plan of the search."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from cfproto_plugin.claims import adapt
+from cfproto_plugin.config import SearchConfig
+from cfproto_plugin.errors import ConfigError, InputError, ModelError
+from cfproto_plugin.features import Features
+from cfproto_plugin.plugins import registry
+from cfproto_plugin.protocols import Array, GradientAdapter, ModelAdapter, PrototypeProvider
+from cfproto_plugin.search.descent import Weights
+from cfproto_plugin.search.model import SearchModel
+from cfproto_plugin.space import FeatureSpace
+
+log = logging.getLogger(__name__)
+_PER_CLASS = 4  # prototypes of each class the path may try; the first is the paper's
+_TABLE = 2  # dimensions of a table
+
+
+@dataclass(frozen=True)
+class Models:
+    """The classifier and the models beside it, behind their adapters."""
+
+    name: str
+    classifier: ModelAdapter
+    encoder: ModelAdapter | None
+    autoencoder: ModelAdapter | None
+
+    @classmethod
+    def of(cls, model: Any, adapter: str | ModelAdapter | None, encoder: Any, autoencoder: Any) -> Models:
+        """Find the adapters."""
+        name, classifier = adapt(model, adapter)
+        others = [None if other is None else adapt(other, role="transform")[1] for other in (encoder, autoencoder)]
+        return cls(name, classifier, *others)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the search will go for the models at hand."""
+
+    method: Literal["path", "fista"]
+    weights: Weights
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """All that `fit` learned. Nothing changes it afterwards."""
+
+    models: Models
+    space: FeatureSpace
+    train: Array  # (N, D) in the user's numbers
+    labels: Array  # (N,) columns of `classes`
+    classes: Array
+    absent: tuple[Any, ...]  # classes the model predicts for no training row
+    provider: PrototypeProvider
+    plan: Plan
+
+    @classmethod
+    def learn(
+        cls,
+        data: Any,
+        models: Models,
+        features: Features,
+        config: SearchConfig,
+        prototypes: str | PrototypeProvider,
+        seed: int,
+    ) -> Fitted:
+        """Label the training data by the model and learn the prototypes of every class."""
+        plain = models.encoder is None and models.autoencoder is None
+        space, train = FeatureSpace.learn(
+            data,
+            features,
+            scale=features.scale == "auto" and plain and np.ndim(data) == _TABLE,
+            accepts_frames=bool(getattr(models.classifier, "accepts_frames", False)),
+        )
+        provider = make_provider(prototypes, config, models.encoder, seed)
+        plan = make_plan(config, models, latent=encoder_of(provider) is not None)
+        proba = first_prediction(SearchModel(models.classifier, space), train, "the training data")
+        labels = proba.argmax(axis=1)
+        classes = _class_labels(models.classifier, proba.shape[1])
+        absent = _absent(labels, classes)
+        provider = provider.fit(space.to_search(train).reshape(len(train), *space.shape), labels)
+        return cls(models, space, train, labels, classes, absent, provider, plan)
+
+
+def encoder_of(provider: PrototypeProvider) -> ModelAdapter | None:
+    """The encoder whose space the provider's points lie in; None if they lie in the search space."""
+    return getattr(provider, "encoder", None)
+
+
+def make_provider(
+    prototypes: str | PrototypeProvider, config: SearchConfig, encoder: ModelAdapter | None, seed: int
+) -> PrototypeProvider:
+    """The provider itself, or the one of that name made with the settings of the search."""
+    if not isinstance(prototypes, str):
+        return prototypes
+    name = prototypes
+    if name == "auto":
+        name = "kdtree" if encoder is None else "encoder"
+    k = config.k or (1 if encoder is None else 5)
+    made: PrototypeProvider = (
+        registry()
+        .named("prototypes", name)
+        .factory(k=None if k == "all" else k, k_type=config.k_type, encoder=encoder, per_class=_PER_CLASS, seed=seed)
+    )
+    return made
+
+
+def make_plan(config: SearchConfig, models: Models, *, latent: bool) -> Plan:
+    """Settle the method and every weight that was left open."""
+    gamma = config.gamma if config.gamma is not None else 100.0 * (models.autoencoder is not None)
+    if gamma > 0 and models.autoencoder is None:
+        raise ConfigError(f"gamma is {gamma:g} but there is no autoencoder; pass autoencoder=..., or gamma=0")
+    theta = config.theta
+    if theta is None:
+        theta = (100.0 if gamma else 200.0) if latent else 20.0
+    separable = not latent and not gamma and not config.c_init and theta > 0
+    if config.method == "path" and not separable:
+        raise ConfigError(
+            "method='path' needs prototypes in the search space and neither L_pred nor L_AE: no encoder, c_init=0, "
+            "gamma=0 and theta > 0. Use method='fista' or 'auto'."
+        )
+    c_init = config.c_init
+    if c_init is None:
+        c_init = float(isinstance(models.classifier, GradientAdapter))
+    if c_init == 0 and theta == 0:
+        raise ConfigError("c_init and theta are both 0: nothing would lead to another class; set one of them above 0")
+    method: Literal["path", "fista"] = "path" if separable and config.method != "fista" else "fista"
+    return Plan(method, Weights(c_init, 1 if c_init == 0 else config.c_steps or 5, gamma, theta))
+
+
+def first_prediction(model: SearchModel, x: Array, what: str) -> Array:
+    """Predict rows the model has not seen; say so in the user's terms if it cannot take their missing values."""
+    missing = np.isnan(x)
+    if not missing.any():
+        return model.proba(x)
+    try:
+        return model.proba(x)
+    except Exception as error:
+        row, column = np.argwhere(missing)[0]
+        raise InputError(
+            f"row {row} of {what} is NaN in column {model.space.describe(int(column))}, and the model does not accept "
+            f"missing values ({type(error).__name__}). Fill it in, or use a model that accepts NaN."
+        ) from error
+
+
+def _class_labels(adapter: ModelAdapter, n_columns: int) -> Array:
+    classes = np.asarray(getattr(adapter, "classes", np.arange(n_columns)))
+    if len(classes) != n_columns:
+        raise ModelError(f"the adapter names {len(classes)} classes but the model returns {n_columns} columns")
+    return classes
+
+
+def _absent(labels: Array, classes: Array) -> tuple[Any, ...]:
+    """Classes without a training row; at least two must have one."""
+    seen = np.unique(labels)
+    if len(seen) == 1:
+        raise InputError(
+            f"the model predicts class {classes[seen[0]]} for every row of the training data; "
+            "expected rows of at least two predicted classes"
+        )
+    absent = tuple(np.delete(classes, seen).tolist())
+    if absent:
+        log.warning("the model predicts %s for no training row: left out as prototypes", ", ".join(map(str, absent)))
+    return absent

@@ -1,0 +1,99 @@
+"""From rows to verified counterfactuals: search, fall back, predict again, check the rules."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cfproto_plugin.fitted import Fitted, encoder_of
+from cfproto_plugin.protocols import Array, GradientAdapter, ModelAdapter
+from cfproto_plugin.search.descent import Guides, search_descent
+from cfproto_plugin.search.fallback import fall_back
+from cfproto_plugin.search.gradients import with_gradient
+from cfproto_plugin.search.path import search_path
+from cfproto_plugin.search.problem import Problem, reaches
+from cfproto_plugin.space import FeatureSpace, Rows
+
+
+def infeasible(space: FeatureSpace, rows: Rows) -> dict[int, str]:
+    """Rows whose rules contradict each other or leave nothing to change, with the reason."""
+    reasons: dict[int, str] = {}
+    for i, column in np.argwhere(rows.lower > rows.upper).tolist():
+        reasons[i] = (
+            f"the rules leave no value for column {space.describe(column)}: at least {rows.lower[i, column]:g} "
+            f"and at most {rows.upper[i, column]:g}"
+        )
+    rigid = (rows.lower == rows.upper) | np.isnan(rows.lower)
+    for i in np.flatnonzero((rigid & (space.to_search(rows.lower) == rows.z)).all(axis=1)).tolist():
+        reasons.setdefault(i, "every column is fixed by immutable or ranges")
+    return reasons
+
+
+def solve(fitted: Fitted, problem: Problem) -> tuple[list[str], list[str], Array]:
+    """Fill in problem.best; return status, message and the probabilities of what was found, per row."""
+    n = len(problem.rows.x)
+    if n:
+        _search(fitted, problem)
+    searched = np.isfinite(problem.best.cost)
+    if problem.config.fallback and not problem.out_of_time():
+        fall_back(problem, fitted.train, fitted.labels)
+    proba, good = _verify(fitted, problem)
+    status = np.where(good, np.where(searched, "found", "fallback"), "not_found").tolist()
+    message = [
+        f"class {fitted.classes[proba[i].argmax()]} {problem.best.note[i]}" if good[i] else _why_not(fitted, problem, i)
+        for i in range(n)
+    ]
+    return status, message, proba
+
+
+def _search(fitted: Fitted, problem: Problem) -> None:
+    rows = np.arange(len(problem.rows.x))
+    if fitted.plan.weights.theta == 0:
+        search_descent(problem, fitted.plan.weights, Guides(autoencoder=_gradient(fitted.models.autoencoder, problem)))
+        return
+    with problem.clock(rows):
+        z = problem.rows.z.reshape(len(rows), *fitted.space.shape)
+        points, kinds = fitted.provider.nearest(z, problem.allowed)
+    if fitted.plan.method == "path":
+        search_path(problem, points.reshape(*points.shape[:2], -1), kinds)
+        return
+    guides = Guides(
+        prototypes=points[:, 0],
+        kinds=kinds[:, 0],
+        encoder=_gradient(encoder_of(fitted.provider), problem),
+        autoencoder=_gradient(fitted.models.autoencoder, problem),
+    )
+    search_descent(problem, fitted.plan.weights, guides)
+
+
+def _gradient(adapter: ModelAdapter | None, problem: Problem) -> GradientAdapter | None:
+    return None if adapter is None else with_gradient(adapter, np.asarray(problem.config.eps))
+
+
+def _verify(fitted: Fitted, problem: Problem) -> tuple[Array, Array]:
+    """Predict what will be returned once more and check every rule on it; forget what does not hold."""
+    best = problem.best
+    proba = np.full((len(best.x), len(fitted.classes)), np.nan)
+    good = np.isfinite(best.cost)
+    at = np.flatnonzero(good)
+    if len(at):
+        x = best.x[at]
+        again = problem.model.proba(x)
+        holds = reaches(again, problem.allowed[at], problem.config.kappa, problem.config.min_proba)
+        holds &= ~problem.space.broken(x, problem.rows.take(at))
+        good[at] = holds
+        proba[at[holds]] = again[holds]
+    best.x[~good] = np.nan
+    best.kind[~good] = -1
+    return proba, good
+
+
+def _why_not(fitted: Fitted, problem: Problem, i: int) -> str:
+    if problem.out_of_time():
+        return "the time budget ran out before a counterfactual was found"
+    wanted = fitted.classes[problem.allowed[i]].tolist()
+    names = " or ".join(map(str, wanted))
+    if all(label in fitted.absent for label in wanted):
+        return f"the model predicts class {names} for no training row, so nothing leads there"
+    proba = "" if problem.config.min_proba is None else f" with probability {problem.config.min_proba:g}"
+    hint = "" if problem.config.fallback else "; fallback=True would try training rows"
+    return f"no point of the search had class {names}{proba}{hint}"
