@@ -74,8 +74,9 @@ class Explanation:
         """Lines by number, slice, list or boolean mask. The result is an Explanation, for one number too."""
         if isinstance(index, (int, np.integer)):
             index = [index]
-        index = index if isinstance(index, slice) else np.asarray(index)
-        lines = np.arange(len(self))[index if isinstance(index, slice) or index.size else []]
+        if not isinstance(index, (slice, tuple)):  # a tuple would be an index of two dimensions
+            index = np.asarray(index, dtype=int if len(index) == 0 else None)
+        lines = np.arange(len(self))[index]
         chosen = {f.name: _take(getattr(self, f.name), lines) for f in fields(self) if f.name not in _SHARED}
         return replace(self, **chosen)
 

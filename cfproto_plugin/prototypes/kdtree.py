@@ -13,7 +13,8 @@ from cfproto_plugin.prototypes.ranking import nearest_first
 class KDTreePrototypes:
     """proto_j = the k-th nearest training item x_{j,k} of the class j whose x_{j,k} is closest to x0.
 
-    per_class: how many items of each class to offer, from the k-th nearest on. The first is the paper's prototype. A class with fewer than k items offers its farthest.
+    per_class: how many items of each class to offer, from the k-th nearest on. The first is the paper's prototype.
+    A class with fewer than k items offers its farthest.
     """
 
     def __init__(self, *, k: int | None = None, per_class: int = 1, **_options: Any) -> None:

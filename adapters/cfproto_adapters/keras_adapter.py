@@ -1,0 +1,208 @@
+"""Keras 3 models on the TensorFlow and the PyTorch backend: NumPy in, NumPy out, no global switch touched."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cfproto_adapters.network import Meaning, Network, NetworkAdapter, Output, Pullback
+from cfproto_adapters.torch_adapter import TorchNetwork
+from cfproto_plugin import AdapterSpec, hookimpl
+from cfproto_plugin.errors import ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cfproto_plugin.protocols import Array, Role
+
+MEANINGS: dict[str, Meaning] = {
+    "Softmax": "probabilities",
+    "Sigmoid": "probabilities",
+    "LogSoftmax": "logits",
+    "BiasAdd": "logits",
+    "MatMul": "logits",
+}
+# Steps that leave the meaning of the numbers alone; AddV2 is the bias of a linear layer written as two operations.
+PASSING = frozenset(["AddV2", "Cast", "EnsureShape", "ExpandDims", "Identity", "Reshape", "Squeeze", "StridedSlice"])
+
+_making = threading.RLock()  # one thread at a time builds or compiles a model
+
+
+@hookimpl
+def cfproto_adapters() -> list[AdapterSpec]:
+    return [AdapterSpec("keras", claims=("keras:Model",), factory=KerasAdapter)]
+
+
+class KerasAdapter(NetworkAdapter):
+    """A functional, sequential or subclassed model with one input and one output, called with training=False.
+
+    A subclassed model that was never called is built by the first rows. For `output` see `NetworkAdapter`.
+    """
+
+    def __init__(self, model: Any, *, role: Role = "classifier", output: Output = "auto", **_options: Any) -> None:
+        super().__init__(_network(model), role=role, output=output)
+
+
+def _network(model: Any) -> Network:
+    import keras
+
+    for side in ("inputs", "outputs"):
+        tensors = getattr(model, side, None) or [None]
+        if len(tensors) > 1:
+            raise ModelError(
+                f"{model.name} has {len(tensors)} {side}; expected one. "
+                "Wrap it in a keras.Model with one input and one output."
+            )
+    backend = keras.config.backend()
+    if backend == "tensorflow":
+        return TensorFlowNetwork(model)
+    if backend == "torch":
+        return TorchBackendNetwork(model)
+    raise ModelError(
+        f"{model.name} runs on the Keras backend {backend!r}; expected 'tensorflow' or 'torch'. A function works on "
+        "any backend, without gradients: lambda x: numpy.asarray(model(x, training=False))."
+    )
+
+
+class TensorFlowNetwork:
+    """A model as two compiled functions, scores(x) and gradient(x, cotangent), traced once with a free batch size.
+
+    The gradient runs the forward pass again inside its graph: cheaper by far than an eager tape that keeps it.
+    """
+
+    def __init__(self, model: Any) -> None:
+        import tensorflow as tf
+
+        self._model = model
+        self.name = str(model.name)
+        inputs = getattr(model, "inputs", None)
+        self._dtype = np.dtype(tf.as_dtype(inputs[0].dtype if inputs else model.input_dtype).as_numpy_dtype)
+        self._compiled: dict[tuple[str, tuple[int, ...]], Any] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Compiled functions cannot be pickled and are made again when needed."""
+        return {**self.__dict__, "_compiled": {}}
+
+    def forward(self, x: Array) -> Array:
+        return np.asarray(self._run("scores", x, self._place(x)))
+
+    def vjp(self, x: Array) -> tuple[Array, Pullback]:
+        rows = self._place(x)
+        scores = np.asarray(self._run("scores", x, rows))
+        dtype = x.dtype if x.dtype.kind == "f" else scores.dtype
+
+        def pullback(cotangent: Array) -> Array:
+            import tensorflow as tf
+
+            gradient = self._run("gradient", x, rows, tf.constant(np.asarray(cotangent, dtype=scores.dtype)))
+            return np.asarray(gradient).astype(dtype, copy=False)
+
+        return scores, pullback
+
+    def ending(self, x: Array) -> Meaning | None:
+        operation = self._function("scores", x.shape[1:]).outputs[0].op
+        while operation.type in PASSING and operation.inputs:
+            operation = operation.inputs[0].op
+        return MEANINGS.get(operation.type)
+
+    def _place(self, x: Array) -> Any:
+        """A copy of x in the dtype of the model's input: the caller may change x before the pullback runs."""
+        import tensorflow as tf
+
+        return tf.constant(np.array(x, dtype=self._dtype))
+
+    def _run(self, name: str, x: Array, *tensors: Any) -> Any:
+        try:
+            return self._function(name, x.shape[1:])(*tensors).numpy()
+        except ModelError:
+            raise
+        except Exception as error:
+            expected = getattr(self._model, "input_shape", None) or "(n, *shape) as in its training data"
+            raise ModelError(
+                f"{self.name} failed on rows of shape {x.shape}; expected {expected}: {type(error).__name__}: {error}"
+            ) from error
+
+    def _function(self, name: str, shape: tuple[int, ...]) -> Any:
+        function = self._compiled.get((name, shape))
+        if function is None:
+            with _making:
+                function = self._compiled.get((name, shape)) or self._compile(name, shape)
+                self._compiled[name, shape] = function
+        return function
+
+    def _compile(self, name: str, shape: tuple[int, ...]) -> Any:
+        import tensorflow as tf
+
+        rows = tf.TensorSpec([None, *shape], self._dtype)
+        _build(self._model, tf.zeros([1, *shape], self._dtype))
+        if name == "scores":
+            return _traced(self._scores, rows)
+        like = self._compiled["scores", shape].outputs[0]
+        return _traced(self._gradient, rows, tf.TensorSpec(like.shape, like.dtype))
+
+    def _scores(self, rows: Any) -> Any:
+        import tensorflow as tf
+
+        scores = _call(self._model, rows)
+        if not tf.is_tensor(scores) or not scores.dtype.is_floating:
+            kind = scores.dtype.name if tf.is_tensor(scores) else type(scores).__name__
+            raise ModelError(
+                f"{self.name} returned {kind}; expected one tensor of floating scores. Wrap the model so that it "
+                "returns the logits or probabilities alone, such as model(x)[0]."
+            )
+        return tf.cast(scores, tf.float32) if scores.dtype.size < 4 else scores  # noqa: PLR2004 bytes: half precision
+
+    def _gradient(self, rows: Any, cotangent: Any) -> Any:
+        import tensorflow as tf
+
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(rows)
+            scores = self._scores(rows)
+        gradient = tape.gradient(scores, rows, output_gradients=cotangent)
+        if gradient is None:
+            raise ModelError(
+                f"the output of {self.name} has no gradient with respect to its input. Make its call differentiable, "
+                "or pass a function x -> probabilities instead of the model."
+            )
+        return gradient
+
+
+class TorchBackendNetwork(TorchNetwork):
+    """A model of the PyTorch backend: a module whose mode is an argument of the call, not a state."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        self.name = str(model.name)
+
+    def _call(self, rows: Any) -> Any:
+        _build(self._model, rows)
+        return _call(self._model, rows)
+
+    def _modules(self) -> tuple[Any, ...]:
+        return ()
+
+
+def _call(model: Any, rows: Any) -> Any:
+    """Call the model in the structure it was made with: keras.Model([x], [y]) takes and may return a list of one."""
+    import keras
+
+    structure = getattr(model, "input", None)
+    nested = isinstance(structure, list | tuple | dict)
+    scores = model(keras.tree.pack_sequence_as(structure, [rows]) if nested else rows, training=False)
+    return scores[0] if isinstance(scores, list | tuple) and len(scores) == 1 else scores
+
+
+def _build(model: Any, rows: Any) -> None:
+    """Build a model that was never called by calling it."""
+    if not model.built:
+        with _making:
+            if not model.built:
+                _call(model, rows)
+
+
+def _traced(function: Callable[..., Any], *signature: Any) -> Any:
+    import tensorflow as tf
+
+    return tf.function(function, input_signature=signature, autograph=False).get_concrete_function()

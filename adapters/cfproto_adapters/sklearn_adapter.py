@@ -1,0 +1,169 @@
+"""scikit-learn: classifiers, and transformers or regressors as encoders and autoencoders.
+
+    SklearnAdapter            any fitted model, through its own methods
+    SklearnGradientAdapter    linear models and multi-layer perceptrons, also behind affine steps: exact gradients
+    SklearnTreeAdapter        forests and single trees: knows its thresholds
+
+The class with the largest probability is the class `model.predict` returns: `sklearn_probabilities` says how.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cfproto_adapters.sklearn_inputs import Rows, active_steps, kind, name, unwrap
+from cfproto_plugin import AdapterSpec, hookimpl
+from cfproto_plugin.errors import InputError, ModelError, NotFittedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cfproto_adapters.sklearn_gradients import Chain, Pullback
+    from cfproto_adapters.sklearn_trees import Forest
+    from cfproto_plugin.protocols import Array, Role
+
+
+@hookimpl
+def cfproto_adapters() -> list[AdapterSpec]:
+    # BaseEstimator and no mixin: XGBClassifier has it too, and its own class stands nearer in its MRO.
+    return [AdapterSpec("sklearn", claims=("sklearn.base:BaseEstimator",), factory=sklearn_adapter)]
+
+
+def sklearn_adapter(model: Any, *, role: Role = "classifier", **_options: Any) -> SklearnAdapter:
+    """Return the adapter that fits the model: with gradients where they are exact, with thresholds for trees."""
+    model = unwrap(model)
+    return _classifier(model) if role == "classifier" else _transform(model)
+
+
+class SklearnAdapter:
+    """A fitted model through a function of its rows.
+
+    images: the output of an autoencoder trained on flattened images gets their shape back.
+    """
+
+    classes: Array  # of classifiers only
+
+    def __init__(
+        self, rows: Rows, function: Callable[[Any], Array], *, classes: Array | None = None, images: bool = False
+    ) -> None:
+        self._rows = rows
+        self._function = function
+        self._images = images
+        self.accepts_frames = rows.accepts_frames
+        if classes is not None:
+            self.classes = classes
+
+    def predict(self, x: Array) -> Array:
+        return self._shaped(self._function(x), x)
+
+    def _shaped(self, y: Array, x: Array) -> Array:
+        return y.reshape(x.shape) if self._images and y.size == x.size else y
+
+
+class SklearnGradientAdapter(SklearnAdapter):
+    """A model computed here as a chain of stages, so that gradients pass back through it."""
+
+    def __init__(self, rows: Rows, chain: Chain, *, classes: Array | None = None, images: bool = False) -> None:
+        super().__init__(rows, self._checked, classes=classes, images=images)
+        self._chain = chain
+
+    def vjp(self, x: Array) -> tuple[Array, Pullback]:
+        y, pull = self._chain.vjp(self._rows.array(x))
+        y = self._shaped(y, x)
+        n, shape, flat = len(y), x.shape, y.ndim == x.ndim == 2  # noqa: PLR2004
+        return y, (pull if flat else lambda g: pull(g.reshape(n, -1)).reshape(shape))
+
+    def _checked(self, x: Array) -> Array:
+        rows = self._rows.array(x)
+        if not np.isfinite(rows).all():
+            raise InputError("the rows hold missing or infinite values, which this model cannot use: fill them in.")
+        return self._chain(rows)
+
+
+class SklearnTreeAdapter(SklearnAdapter):
+    """A forest or a tree that splits on the columns of its input."""
+
+    def __init__(self, rows: Rows, trees: Forest, *, classes: Array) -> None:
+        super().__init__(rows, trees, classes=classes)
+        self._trees = trees
+
+    def thresholds(self) -> list[Array]:
+        return self._trees.thresholds()
+
+
+def _classifier(model: Any) -> SklearnAdapter:
+    from cfproto_adapters.sklearn_chains import classifier_chain
+    from cfproto_adapters.sklearn_probabilities import probabilities
+    from cfproto_adapters.sklearn_trees import forest
+
+    _require_classifier(model)
+    rows, classes = Rows(model), np.asarray(model.classes_)
+    chain = classifier_chain(model)
+    if chain is not None:
+        return SklearnGradientAdapter(rows, chain, classes=classes)
+    steps = active_steps(model) if kind(model) == "Pipeline" else [model]
+    trees = forest(unwrap(steps[0])) if len(steps) == 1 else None
+    if trees is not None:
+        return SklearnTreeAdapter(rows, trees, classes=classes)
+    return SklearnAdapter(rows, probabilities(model), classes=classes)
+
+
+def _transform(model: Any) -> SklearnAdapter:
+    from sklearn.base import is_regressor
+
+    from cfproto_adapters.sklearn_chains import transform_chain
+
+    _require_fitted(model)
+    regressor = not hasattr(model, "transform")
+    if regressor and not is_regressor(model):
+        raise ModelError(
+            f"{name(model)} has no transform method and is no regressor; an encoder is a fitted transformer such as "
+            "PCA, an autoencoder a regressor fitted to return its input."
+        )
+    rows, chain = Rows(model), transform_chain(model)
+    if chain is not None:
+        return SklearnGradientAdapter(rows, chain, images=regressor)
+    function = partial(_dense_output, model.predict if regressor else model.transform, rows)
+    return SklearnAdapter(rows, function, images=regressor)
+
+
+def _dense_output(method: Callable[[Any], Any], rows: Rows, x: Any) -> Array:
+    """Sparse matrices and frames as arrays, one column as (n, 1)."""
+    y = method(rows.native(x))
+    values: Array = np.asarray(y.toarray() if hasattr(y, "toarray") else y)
+    return values.reshape(-1, 1) if values.ndim == 1 else values
+
+
+def _require_classifier(model: Any) -> None:
+    from sklearn.base import is_classifier, is_regressor
+
+    if is_regressor(model):
+        raise ModelError(f"{name(model)} is a regressor: its predictions have no classes. Pass a classifier.")
+    _require_fitted(model)
+    if not hasattr(model, "classes_") or not (is_classifier(model) or hasattr(model, "predict_proba")):
+        raise ModelError(f"{name(model)} is not a classifier. Pass one, or a function x -> probabilities.")
+    if _has_several_outputs(model):
+        raise ModelError(f"{name(model)} predicts several outputs at once. Pass the classifier of one of them.")
+    if len(model.classes_) < 2:  # noqa: PLR2004
+        raise ModelError(f"{name(model)} knows only the class {model.classes_[0]!r}; a counterfactual needs another.")
+
+
+def _require_fitted(model: Any) -> None:
+    from sklearn.exceptions import NotFittedError as SklearnNotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    prefit = kind(model) == "FixedThresholdClassifier" and not hasattr(model, "estimator_")
+    try:
+        check_is_fitted(model.estimator if prefit else model)
+    except SklearnNotFittedError as error:
+        raise NotFittedError(f"{name(model)} is not fitted: call its fit(X, y) first.") from error
+
+
+def _has_several_outputs(model: Any) -> bool:
+    """Several label columns: lists of classes, or a binarizer that saw an indicator matrix."""
+    last = unwrap(model.steps[-1][1]) if kind(model) == "Pipeline" else model
+    binarizer = getattr(last, "label_binarizer_", getattr(last, "_label_binarizer", None))
+    return isinstance(model.classes_, list) or str(getattr(binarizer, "y_type_", "")).startswith("multilabel")

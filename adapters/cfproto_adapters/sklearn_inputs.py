@@ -1,0 +1,108 @@
+"""What a scikit-learn model is, and the rows it wants: arrays, or frames with the column names it was fitted with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cfproto_plugin.errors import InputError, ModelError
+from cfproto_plugin.protocols import Array
+
+SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
+
+
+def kind(model: Any) -> str:
+    """Return the class name of scikit-learn's own models, "" for all others: a subclass may change what they do."""
+    cls = type(model)
+    return str(cls.__name__) if cls.__module__.partition(".")[0] == "sklearn" else ""
+
+
+def name(model: Any) -> str:
+    """Return the class name of any model, with the steps of a pipeline, for messages."""
+    if kind(model) == "Pipeline":
+        return f"Pipeline({', '.join(step if isinstance(step, str) else name(step) for _, step in model.steps)})"
+    return type(model).__name__
+
+
+def unwrap(model: Any) -> Any:
+    """Return the model that predicts: the best one of a search, the content of a frozen one."""
+    if kind(model) in SEARCHES and hasattr(model, "best_estimator_"):
+        return unwrap(model.best_estimator_)
+    if kind(model) == "FrozenEstimator":
+        return unwrap(model.estimator)
+    return model
+
+
+def active_steps(pipeline: Any) -> list[Any]:
+    """Return the steps of a pipeline that do something."""
+    return [step for _, step in pipeline.steps if step is not None and not isinstance(step, str)]
+
+
+class Rows:
+    """Hands a model its rows in the form it was fitted with.
+
+    - fitted with column names: frames are passed on, arrays become frames with those names (scikit-learn would warn);
+    - fitted without: frames become arrays;
+    - a model that does not say (own transformers at the head of a pipeline): rows are passed on as they are.
+
+    Arrays of images are flattened to one line per row.
+    """
+
+    def __init__(self, model: Any) -> None:
+        steps = active_steps(model) if kind(model) == "Pipeline" else [model]
+        first = unwrap(steps[0]) if steps else None
+        names = getattr(first, "feature_names_in_", None)
+        self.names: list[str] | None = None if names is None else [str(column) for column in names]
+        self.n_columns: int | None = getattr(first, "n_features_in_", None)
+        self.accepts_frames = self.names is not None or self.n_columns is None
+        self._model = name(model)
+
+    def native(self, x: Any) -> Any:
+        """Return the rows as the model's own methods want them."""
+        if hasattr(x, "columns"):
+            return x if self.accepts_frames else x.to_numpy()
+        rows = _flat(x)
+        return rows if self.names is None or not isinstance(rows, np.ndarray) else self._frame(rows)
+
+    def array(self, x: Any) -> Array:
+        """Return the rows as a float array (n, columns) for a model that is computed here."""
+        if hasattr(x, "columns"):
+            x = self._ordered(x).to_numpy()
+            if x.dtype == object:
+                x = np.where(_missing(x), np.nan, x).astype(np.float64)
+        rows: Array = _flat(np.asarray(x))
+        if rows.dtype.kind != "f":
+            rows = rows.astype(np.float64)
+        if rows.ndim != 2 or rows.shape[1] != self.n_columns:  # noqa: PLR2004
+            raise InputError(f"rows of shape {rows.shape[1:]} for {self._model}; expected {self.n_columns} columns.")
+        return rows
+
+    def _ordered(self, frame: Any) -> Any:
+        """The columns by name: the model itself would refuse another order."""
+        if self.names is None or list(frame.columns) == self.names:
+            return frame
+        absent = [column for column in self.names if column not in frame.columns]
+        if absent:
+            raise InputError(f"the rows have no column {absent[0]!r}; {self._model} was fitted with {self.names}.")
+        return frame[self.names]
+
+    def _frame(self, rows: Array) -> Any:
+        try:
+            import pandas as pd
+        except ModuleNotFoundError as error:
+            raise ModelError(
+                f"{self._model} was fitted with column names and needs pandas: pip install 'cfproto-plugin[pandas]'."
+            ) from error
+        if rows.shape[1] != len(self.names or ()):
+            raise InputError(f"rows of {rows.shape[1]} columns for {self._model}; it was fitted with {self.names}.")
+        return pd.DataFrame(rows, columns=self.names)
+
+
+def _flat(x: Any) -> Any:
+    return x.reshape(len(x), -1) if getattr(x, "ndim", 2) > 2 else x  # noqa: PLR2004
+
+
+def _missing(x: Array) -> Array:
+    """None, NaN and pandas' NA, of which none equals itself for certain."""
+    return np.array([[value is None or (value == value) is not True for value in row] for row in x])  # noqa: PLR0124

@@ -1,0 +1,184 @@
+"""PyTorch modules: NumPy in, NumPy out, gradients with respect to the input only, the module left as it was."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cfproto_adapters.network import Meaning, NetworkAdapter, Output, Pullback
+from cfproto_plugin import AdapterSpec, hookimpl
+from cfproto_plugin.errors import ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from cfproto_plugin.protocols import Array, Role
+
+MEANINGS: dict[str, Meaning] = {
+    "Softmax": "probabilities",
+    "Sigmoid": "probabilities",
+    "LogSoftmax": "logits",
+    "Addmm": "logits",
+    "Mm": "logits",
+}
+# Steps that leave the meaning of the numbers alone; Add is the bias of a linear layer written as two operations.
+PASSING = frozenset(
+    ["Add", "Alias", "Clone", "ReshapeAlias", "Select", "Slice", "Squeeze", "ToCopy", "Unsqueeze", "UnsafeView", "View"]
+)
+
+_modes = threading.Lock()
+_held: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+
+
+@hookimpl
+def cfproto_adapters() -> list[AdapterSpec]:
+    return [AdapterSpec("torch", claims=("torch.nn:Module",), factory=TorchAdapter)]
+
+
+class TorchAdapter(NetworkAdapter):
+    """Any nn.Module, on its own device and in its own dtype. Scores in half precision are returned as float32.
+
+    It is evaluated in evaluation mode whatever its mode is, and every submodule gets its own mode back. Parameters,
+    their `requires_grad` and their `grad` are not touched. For `output` see `NetworkAdapter`.
+    """
+
+    def __init__(self, model: Any, *, role: Role = "classifier", output: Output = "auto", **_options: Any) -> None:
+        super().__init__(TorchNetwork(model), role=role, output=output)
+
+
+class TorchNetwork:
+    """A module as a function of NumPy arrays."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self.name = type(model).__name__
+
+    def forward(self, x: Array) -> Array:
+        import torch
+
+        with torch.inference_mode(False), torch.no_grad():
+            return _to_numpy(self._scores(x, self._place(x))[0])
+
+    def vjp(self, x: Array) -> tuple[Array, Pullback]:
+        import torch
+
+        leaf, scores, modules = self._graph(x)
+        if not scores.requires_grad:
+            raise self._no_gradient()
+        raw = _to_numpy(scores)
+        dtype = x.dtype if x.dtype.kind == "f" else raw.dtype
+
+        def pullback(cotangent: Array) -> Array:
+            seed = torch.from_numpy(np.array(cotangent, dtype=raw.dtype, order="C")).to(scores.device, scores.dtype)
+            # Evaluation mode here too: a module that saves memory by checkpoints runs its forward pass again.
+            with torch.inference_mode(False), evaluation(modules):
+                (gradient,) = torch.autograd.grad(scores, leaf, seed, retain_graph=True, allow_unused=True)
+            if gradient is None:
+                raise self._no_gradient()
+            return _to_numpy(gradient).astype(dtype, copy=False)
+
+        return raw, pullback
+
+    def ending(self, x: Array) -> Meaning | None:
+        node = self._graph(x)[1].grad_fn
+        while node is not None and _operation(node) in PASSING:
+            node = node.next_functions[0][0]
+        return None if node is None else MEANINGS.get(_operation(node))
+
+    def _call(self, rows: Any) -> Any:
+        return self._model(rows)
+
+    def _modules(self) -> Iterable[Any]:
+        """The modules whose mode matters."""
+        modules: Iterable[Any] = self._model.modules()
+        return modules
+
+    def _graph(self, x: Array) -> tuple[Any, Any, list[Any]]:
+        """The input as a leaf, the scores, and the modules found in training mode.
+
+        The model gets a copy of the leaf: it may work in place, which a leaf forbids.
+        """
+        import torch
+
+        with torch.inference_mode(False), torch.enable_grad():
+            leaf = self._place(x).requires_grad_()
+            return leaf, *self._scores(x, leaf.clone())
+
+    def _place(self, x: Array) -> Any:
+        """A copy of x on the device and in the dtype of the first floating parameter or buffer."""
+        import torch
+
+        tensors = itertools.chain(self._model.parameters(), self._model.buffers())
+        first = next((tensor for tensor in tensors if tensor.is_floating_point()), None)
+        dtype = torch.float32 if first is None else first.dtype
+        rows = torch.from_numpy(np.array(x, dtype=np.float64 if dtype == torch.float64 else np.float32, order="C"))
+        return rows if first is None else rows.to(first.device, dtype)
+
+    def _scores(self, x: Array, rows: Any) -> tuple[Any, list[Any]]:
+        import torch
+
+        try:
+            with evaluation(self._modules()) as switched:
+                scores = self._call(rows)
+        except Exception as error:
+            raise ModelError(
+                f"{self.name} failed on rows of shape {x.shape}: {type(error).__name__}: {error}\n"
+                "  Pass rows (n, *shape) of the shape the model was trained on."
+            ) from error
+        if not isinstance(scores, torch.Tensor) or not scores.is_floating_point():
+            kind = str(scores.dtype) if isinstance(scores, torch.Tensor) else type(scores).__name__
+            raise ModelError(
+                f"{self.name} returned {kind}; expected one tensor of floating scores. Wrap the model so that it "
+                "returns the logits or probabilities alone, such as model(x)[0] or model(x).logits."
+            )
+        return scores, switched
+
+    def _no_gradient(self) -> ModelError:
+        return ModelError(
+            f"the output of {self.name} has no gradient with respect to its input. Make its forward pass "
+            "differentiable, or pass a function x -> probabilities instead of the module."
+        )
+
+
+@contextmanager
+def evaluation(modules: Iterable[Any]) -> Iterator[list[Any]]:
+    """Evaluation mode inside, the old mode of every module after; gives the modules that were in training mode.
+
+    Threads, and adapters of models that share modules, may overlap: each module found in training mode is counted,
+    the first in switches it and the last out switches it back.
+    """
+    with _modes:
+        held = [module for module in modules if getattr(module, "training", False) or module in _held]
+        for module in held:
+            module.training = False
+            _held[module] = _held.get(module, 0) + 1
+    try:
+        yield held
+    finally:
+        if held:
+            with _modes:
+                for module in held:
+                    _release(module)
+
+
+def _release(module: Any) -> None:
+    _held[module] -= 1
+    if _held[module] == 0:
+        del _held[module]
+        module.training = True
+
+
+def _operation(node: Any) -> str:
+    """The name of an autograd node without its suffix: "SoftmaxBackward0" is "Softmax"."""
+    return str(node.name()).rstrip("0123456789").removesuffix("Backward")
+
+
+def _to_numpy(tensor: Any) -> Array:
+    """A copy, since the backward pass may need the tensor as it is; half precision becomes float32."""
+    tensor = tensor.detach().cpu()
+    return np.array((tensor.float() if tensor.itemsize < 4 else tensor).numpy())  # noqa: PLR2004 bytes

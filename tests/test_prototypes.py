@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import logging
+
+import networks
+import numpy as np
+import pytest
+
+from cfproto_plugin import CounterfactualExplainer, SearchConfig
+from cfproto_plugin.errors import ConfigError
+from cfproto_plugin.prototypes import EncoderPrototypes, KDTreePrototypes
+
+RNG = np.random.default_rng(5)
+Z, LABELS, Z0 = RNG.normal(size=(60, 4)), RNG.integers(0, 3, 60), RNG.normal(size=(8, 4))
+ALLOWED = np.arange(3) != RNG.integers(0, 3, 8)[:, None]
+
+
+class Doubling:
+    """An encoder that doubles, shaped (n, 2, 2)."""
+
+    def predict(self, x):
+        return (2 * x).reshape(-1, 2, 2)
+
+
+@pytest.mark.parametrize("k", [1, 2, 7])
+def test_kdtree_prototype_is_the_kth_nearest_item_of_the_closest_class(k):
+    points, classes = KDTreePrototypes(k=k, per_class=3).fit(Z, LABELS).nearest(Z0, ALLOWED)
+    for i, z0 in enumerate(Z0):
+        kth = {}
+        for label in np.flatnonzero(ALLOWED[i]):
+            items = Z[label == LABELS]
+            kth[label] = items[np.argsort(np.linalg.norm(items - z0, axis=1))[k - 1]]
+        winner = min(kth, key=lambda label: np.linalg.norm(kth[label] - z0))
+        assert classes[i, 0] == winner
+        assert np.array_equal(points[i, 0], kth[winner])
+        assert (np.diff(np.linalg.norm(points[i] - z0, axis=1)) >= 0).all()
+        assert not set(classes[i]) - set(np.flatnonzero(ALLOWED[i]))
+
+
+@pytest.mark.parametrize(("k", "k_type"), [(1, "mean"), (5, "mean"), (None, "mean"), (5, "point")])
+def test_encoder_prototype_is_the_mean_of_the_k_nearest_encodings(k, k_type):
+    provider = EncoderPrototypes(k=k, k_type=k_type, encoder=Doubling()).fit(Z, LABELS)
+    points, classes = provider.nearest(Z0, ALLOWED)
+    assert points.shape[2:] == (2, 2)
+    for i, z0 in enumerate(2 * Z0):
+        prototypes = {}
+        for label in np.flatnonzero(ALLOWED[i]):
+            items = 2 * Z[label == LABELS]
+            near = items[np.argsort(np.linalg.norm(items - z0, axis=1))][:k]
+            prototypes[label] = near.mean(axis=0) if k_type == "mean" else near[-1]
+        order = sorted(prototypes, key=lambda label: np.linalg.norm(prototypes[label] - z0))
+        assert classes[i].tolist() == order
+        assert np.allclose(points[i].reshape(-1, 4), [prototypes[label] for label in order])
+
+
+@pytest.mark.parametrize("provider", [KDTreePrototypes(k=9), EncoderPrototypes(k=9, encoder=Doubling())])
+def test_class_with_fewer_items_than_k_uses_what_it_has(provider):
+    labels = np.array([0] * 57 + [1, 1, 2])
+    points, classes = provider.fit(Z, labels).nearest(Z0[:1], np.array([[False, True, True]]))
+    assert sorted(classes[0]) == [1, 2]
+    assert np.isfinite(points).all()
+
+
+def test_row_without_an_allowed_class_has_class_minus_one():
+    _, classes = KDTreePrototypes().fit(Z, LABELS).nearest(Z0[:2], np.array([[False] * 3, [True] * 3]))
+    assert (classes[0] == -1).all()
+    assert (classes[1] >= 0).all()
+
+
+def test_images_keep_their_shape():
+    points, _ = KDTreePrototypes(per_class=2).fit(Z.reshape(60, 2, 2), LABELS).nearest(Z0.reshape(8, 2, 2), ALLOWED)
+    assert points.shape == (8, 4, 2, 2)
+
+
+def test_encoder_provider_without_encoder_is_an_error():
+    with pytest.raises(ConfigError, match="encoder=..."):
+        CounterfactualExplainer(lambda x: x, prototypes="encoder").fit(Z)
+
+
+def test_class_the_model_never_predicts_is_left_out_and_said_so(caplog):
+    layers = [(RNG.normal(size=(4, 3)), np.array([0.0, 0.0, -99.0]))]
+    with caplog.at_level(logging.WARNING):
+        explainer = CounterfactualExplainer(lambda x: networks.forward(layers, x)).fit(Z)
+    assert "predicts 2 for no training row" in caplog.text
+    e = explainer.explain(Z[:3])
+    assert e.meta["classes_without_prototype"] == [2]
+    assert set(e.counterfactual_class) <= {0, 1}
+    e = explainer.explain(Z[:3], target=2)
+    assert set(e.status) == {"not_found"}
+    assert "for no training row" in e.message[0]
+
+
+def test_a_provider_may_be_an_instance():
+    layers = [(RNG.normal(size=(4, 3)), np.zeros(3))]
+    provider = KDTreePrototypes(k=3)
+    explainer = CounterfactualExplainer(
+        lambda x: networks.forward(layers, x), prototypes=provider, search=SearchConfig()
+    ).fit(Z)
+    assert explainer.fitted_.provider is provider
+    assert set(explainer.explain(Z0).status) == {"found"}

@@ -1,0 +1,259 @@
+"""How an explanation looks in a terminal, in a notebook and as a file."""
+
+import base64
+import re
+import struct
+import zlib
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cfproto_plugin.explanation import Explanation
+from cfproto_plugin.report import aligned, as_html, as_text, pair, ranked, write_report
+
+EVIL = "<script>alert('x')</script>&"
+META = {
+    "adapter": "xgboost",
+    "config": {"beta": 0.1, "method": "auto"},
+    "versions": {"numpy": "2.4.6"},
+    "seconds": 0.25,
+    "n_predict_calls": 4,
+    "n_predicted_rows": 1234,
+}
+
+
+def explanation(before, after, *, names=None, labels=("no", "yes"), message="reached", status="found", meta=META):
+    n = len(before)
+    return Explanation(
+        original=before,
+        counterfactual=after,
+        status=np.full(n, status, dtype=object),
+        message=np.full(n, message, dtype=object),
+        original_class=np.full(n, labels[0], dtype=object),
+        counterfactual_class=np.full(n, labels[1] if status == "found" else None, dtype=object),
+        prototype_class=np.full(n, labels[1], dtype=object),
+        original_proba=np.tile([0.9, 0.1], (n, 1)),
+        counterfactual_proba=np.tile([0.25, 0.75], (n, 1)),
+        classes=np.array(labels, dtype=object),
+        n_steps=np.zeros(n, dtype=int),
+        seconds=np.zeros(n),
+        row=np.arange(n),
+        feature_names=names,
+        meta=meta,
+    )
+
+
+def table(rows=2):
+    before = np.tile([1.0, 10.0, 0.5], (rows, 1))
+    return explanation(before, np.add(before, [0.0, -5.0, 0.05]), names=("height", "weight", "ratio"))
+
+
+class Outline(HTMLParser):
+    """Collects tags and text, and fails on tags that do not close in order."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.open, self.tags, self.text = [], [], ""
+        self.feed(html)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in {"meta", "img"}:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.text += data + "|"
+
+
+def pixels(tag):
+    """Decode an inline 8-bit PNG without filters."""
+    data = base64.b64decode(tag["src"].removeprefix("data:image/png;base64,"))
+    width, height, depth, colour = struct.unpack(">IIBB", data[16:26])
+    size = struct.unpack(">I", data[33:37])[0]
+    rows = zlib.decompress(data[41 : 41 + size])
+    channels = {0: 1, 2: 3}[colour]
+    lines = np.frombuffer(rows, np.uint8).reshape(height, 1 + width * channels)
+    assert depth == 8
+    assert not lines[:, 0].any()
+    return lines[:, 1:].reshape(height, width, channels)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        (1156.23, 880.0, ("1156", "880")),
+        (0.012345, 0.5, ("0.01235", "0.5")),
+        (386.1, 386.09998, ("386.1", "386.09998")),
+        (1e-7, 2.5e12, ("1e-07", "2.5e+12")),
+        (123456, 7, ("123456", "7")),
+        ("Private", "State", ("Private", "State")),
+        (True, False, ("True", "False")),
+        (0.0, float("nan"), ("0", "nan")),
+        (-0.5, 0.0, ("-0.5", "0")),
+    ],
+)
+def test_values_are_short_but_differ_where_they_differ(before, after, shown):
+    assert pair(before, after) == shown
+
+
+def test_neighbouring_floats_are_told_apart():
+    before, after = pair(0.1, float(np.nextafter(0.1, 1)))
+    assert before != after
+
+
+def test_the_largest_relative_change_comes_first_and_words_come_before_numbers():
+    before = pd.DataFrame({"big": [1000.0], "small": [0.1], "word": ["a"]})
+    after = pd.DataFrame({"big": [1100.0], "small": [0.2], "word": ["b"]})
+    e = explanation(before, after, names=("big", "small", "word"))
+    assert [change.feature for change in ranked(e)] == ["word", "small", "big"]
+
+
+def test_columns_line_up():
+    assert aligned([("a", "1"), ("bbb", "22")], right=(1,)) == ["a     1", "bbb  22"]
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_no_line_of_the_text_is_wider_than_the_terminal(width):
+    names = tuple(f"a feature with a rather long name {j}" for j in range(30))
+    e = explanation(np.ones((3, 30)), np.full((3, 30), 2.0), names=names, message="m" * 300)
+    for part in (e, e[0]):
+        assert max(map(len, as_text(part, width).splitlines())) <= width
+
+
+def test_the_text_says_per_row_the_classes_probability_and_largest_changes():
+    lines = as_text(table(), 120).splitlines()
+    assert lines[0] == "Explanation of 2 rows: 2 found"
+    assert re.split(r"\s{2,}", lines[2].strip()) == [
+        "0",
+        "found",
+        "no -> yes",
+        "0.75",
+        "2",
+        "weight 10 -> 5, ratio 0.5 -> 0.55",
+    ]
+
+
+def test_in_a_narrow_terminal_the_changes_stand_below_their_row():
+    lines = as_text(table(), 80).splitlines()
+    assert lines[3].strip() == "weight 10 -> 5, ratio 0.5 -> 0.55"
+
+
+def test_the_text_of_a_row_without_counterfactual_is_its_message():
+    e = explanation(np.ones((2, 1)), np.full((2, 1), np.nan), status="not_found", message="no such row")
+    assert "no such row" in as_text(e, 80)
+    assert "nan" not in as_text(e, 80)
+    assert "nan" not in as_text(e[0], 80)
+
+
+def test_many_rows_and_many_changes_are_cut_and_counted():
+    assert as_text(table(50), 100).splitlines()[-1] == "... and 38 more"
+    one = explanation(np.ones((1, 40)), np.zeros((1, 40)))
+    assert as_text(one, 100).splitlines()[-1] == "  ... and 28 more"
+    assert "+" in as_text(explanation(np.ones((2, 40)), np.zeros((2, 40))), 100)
+
+
+def test_repr_is_the_text_at_the_width_of_the_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    assert repr(table()) == str(table()) == as_text(table(), 100)
+    assert repr(table()[:0]) == "Explanation of 0 rows"
+
+
+def test_html_is_well_formed_and_loads_nothing_from_outside():
+    for html in (as_html(table()), table()._repr_html_()):
+        outline = Outline(html)
+        assert not {"script", "link", "iframe"} & {tag for tag, _ in outline.tags}
+        assert not re.search(r"https?:|url\(|@import", html)
+
+
+def test_html_shows_changes_and_folds_the_unchanged_features_away():
+    outline = Outline(as_html(table(1)))
+    assert "weight|10|5|−50%|" in outline.text  # noqa: RUF001 a minus sign
+    assert "1 unchanged feature|height|1|" in outline.text
+    assert "10.0% → |75.0%|" in outline.text
+    assert "details" in [tag for tag, _ in outline.tags]
+
+
+def test_bars_are_half_as_wide_as_the_relative_change_and_point_its_way():
+    styles = [
+        attrs["style"] for tag, attrs in Outline(as_html(table(1))).tags if attrs.get("class") in {"less", "more"}
+    ]
+    assert styles == ["right:50%;width:25.0%", "left:50%;width:4.5%"]
+
+
+def test_text_of_the_user_is_escaped_everywhere(tmp_path):
+    before = pd.DataFrame({EVIL: [EVIL], "same": [EVIL]}, index=[EVIL])
+    after = pd.DataFrame({EVIL: ["other"], "same": [EVIL]}, index=[EVIL])
+    meta = {"adapter": EVIL, "config": {EVIL: EVIL}, EVIL: EVIL}
+    e = explanation(before, after, names=tuple(before.columns), labels=(EVIL, EVIL + "2"), message=EVIL, meta=meta)
+    html = write_report(e, tmp_path / "r.html", title=EVIL).read_text(encoding="utf-8")
+    assert "<script" not in html
+    assert Outline(html).text.count(EVIL) >= 10
+
+
+def test_notebooks_get_the_first_ten_rows_and_the_number_of_the_others():
+    html = as_html(table(13))
+    assert html.count("<section") == 10
+    assert "and 3 more" in html
+
+
+def test_images_are_shown_as_original_counterfactual_and_difference():
+    before = np.zeros((1, 2, 3), dtype=np.float32)
+    after = before.copy()
+    after[0, 0, 1] = 1.0
+    outline = Outline(as_html(explanation(before, after)))
+    images = {attrs["alt"]: pixels(attrs) for tag, attrs in outline.tags if tag == "img"}
+    assert images["original"][..., 0].tolist() == [[0, 0, 0], [0, 0, 0]]
+    assert images["counterfactual"][..., 0].tolist() == [[0, 255, 0], [0, 0, 0]]
+    assert images["difference"].shape == (2, 3, 3)
+    assert images["difference"][0, 0].tolist() == [255, 255, 255]
+    assert images["difference"][0, 1].tolist() != [255, 255, 255]
+    assert "1 of 6 values changed" in outline.text
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (4, 5, 1), (1, 4, 5), (4, 5, 3), (3, 4, 5)])
+def test_grey_and_colour_images_work_with_channels_first_and_last(shape):
+    outline = Outline(as_html(explanation(np.zeros((1, *shape)), np.ones((1, *shape)))))
+    first = next(pixels(attrs) for tag, attrs in outline.tags if tag == "img")
+    assert first.shape == (4, 5, 3 if 3 in shape else 1)
+
+
+def test_an_image_without_counterfactual_shows_the_original_only():
+    e = explanation(np.ones((1, 4, 4)), np.full((1, 4, 4), np.nan), status="not_found")
+    assert [attrs["alt"] for tag, attrs in Outline(as_html(e)).tags if tag == "img"] == ["original"]
+
+
+def test_rows_that_are_no_pictures_are_listed_by_index():
+    outline = Outline(as_html(explanation(np.zeros((1, 2, 2, 2, 2)), np.ones((1, 2, 2, 2, 2)))))
+    assert "[0, 1, 0, 1]|0|1|" in outline.text
+    assert "4 smaller changes" in outline.text
+
+
+def test_the_report_is_one_file_with_every_row_and_a_summary(tmp_path):
+    path = write_report(table(13), tmp_path / "report.html", title="Loans")
+    html = path.read_text(encoding="utf-8")
+    outline = Outline(html)
+    assert html.startswith("<!doctype html>")
+    assert html.count("<section") == 13
+    for words in (
+        "Loans|",
+        "13|rows explained|",
+        "13|found|",
+        "0.25|seconds|",
+        "4|predict calls|",
+        "1,234|rows predicted|",
+    ):
+        assert words in outline.text
+    assert "config beta|0.1|config method|auto|versions numpy|2.4.6|" in outline.text
+
+
+def test_a_report_can_be_written_without_meta_data_and_without_rows(tmp_path):
+    e = explanation(np.ones((1, 1)), np.zeros((1, 1)), meta={})
+    assert "<section" in write_report(e, tmp_path / "a.html").read_text(encoding="utf-8")
+    assert "<section" not in write_report(e[:0], str(tmp_path / "b.html")).read_text(encoding="utf-8")
