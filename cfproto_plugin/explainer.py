@@ -77,8 +77,6 @@ class CounterfactualExplainer:
             raise InputError(f"time_budget is {time_budget!r}; expected a positive number of seconds, or None")
         x = as_batch(x)
         flat = fitted.space.read(x)
-        if not len(flat):
-            raise InputError("x has no rows; expected at least one")
         model = SearchModel(fitted.models.classifier, fitted.space, len(fitted.classes))
         proba = first_prediction(model, flat, "x")
         allowed = allowed_classes(target, fitted.classes, proba.argmax(axis=1))

@@ -145,7 +145,9 @@ def aligned(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[st
 
 
 def ranked(explanation: Explanation) -> list[Change]:
-    """The changes, largest first relative to the size of the feature; those that are not of numbers lead."""
+    """The changes, largest first; pixels share a unit, columns are compared relative to their size, words lead."""
+    if column_names(explanation) is None:
+        return sorted(explanation.changes(), key=lambda change: -abs(change.after - change.before))
     return sorted(explanation.changes(), key=lambda change: -abs(_swing(change) or math.inf))
 
 

@@ -129,6 +129,8 @@ class FeatureSpace:
         if values.shape[1:] != self.shape:
             wanted = f"{self.shape[0]} columns" if len(self.shape) == 1 else f"rows of shape {self.shape}"
             raise InputError(f"x has shape {np.shape(x)}; expected {wanted}, as in the training data")
+        if not len(values):
+            raise InputError("x has no rows; expected at least one")
         flat = values.reshape(len(values), -1)
         _refuse_infinite(flat, self.names)
         return flat

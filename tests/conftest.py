@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # the networks here are tiny: a second thread only waits for the first
 
 import networks
 import numpy as np

@@ -323,7 +323,7 @@ def test_json_keeps_the_meta_data():
         pd.Index([3, 1]),
         pd.Index(["x", None], dtype=object),
         pd.Index([1.5, np.nan]),
-        pd.date_range("2024-01-01", periods=2, tz="Europe/Berlin")._with_freq(None),
+        pd.DatetimeIndex(["2024-01-01", "2024-07-01"], tz="Europe/Berlin"),
         pd.MultiIndex.from_tuples([("a", 1), ("b", 2)], names=["letter", None]),
         pd.CategoricalIndex(["u", "v"]),
     ],

@@ -115,6 +115,11 @@ def test_the_largest_relative_change_comes_first_and_words_come_before_numbers()
     assert [change.feature for change in ranked(e)] == ["word", "small", "big"]
 
 
+def test_the_largest_change_of_an_image_is_the_largest_difference():
+    before, after = np.array([[[0.0, 0.5]]]), np.array([[[0.01, 0.9]]])
+    assert [change.feature for change in ranked(explanation(before, after))] == [(0, 1), (0, 0)]
+
+
 def test_columns_line_up():
     assert aligned([("a", "1"), ("bbb", "22")], right=(1,)) == ["a     1", "bbb  22"]
 

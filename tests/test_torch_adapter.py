@@ -168,6 +168,7 @@ def test_plugins_of_networks_load_without_importing_a_framework():
         (Applied(mlp(), Opaque.apply), "logits", "values"),
         (Applied(mlp(outputs=1), lambda z: Opaque.apply(z.sigmoid())), "probabilities", "values"),
         (Applied(mlp(outputs=1), lambda z: Opaque.apply(9 * z)), "logits", "values"),
+        (Applied(mlp(outputs=1), lambda z: Opaque.apply(z.abs() + 1)), "logits", "values"),
     ],
 )
 def test_meaning_of_the_output_is_found_once_and_logged(model, meaning, source, caplog):

@@ -60,7 +60,11 @@ def _classifier(model: Any) -> list[Stage] | None:
     if kind(model) == "OneVsRestClassifier":
         return _one_vs_rest(model)
     head = _linear_head(model)
-    return None if head is None or issparse(model.coef_) else [_dense(np.atleast_2d(model.coef_).T, model.intercept_), head]
+    return (
+        None
+        if head is None or issparse(model.coef_)
+        else [_dense(np.atleast_2d(model.coef_).T, model.intercept_), head]
+    )
 
 
 def _transformer(model: Any) -> list[Stage] | None:

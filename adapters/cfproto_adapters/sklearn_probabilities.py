@@ -36,8 +36,6 @@ ARGMAX = {  # predict is the argmax of predict_proba, or of what it is a monoton
     "ComplementNB",
     "GaussianNB",
     "HistGradientBoostingClassifier",
-    "LabelPropagation",
-    "LabelSpreading",
     "MultinomialNB",
     "QuadraticDiscriminantAnalysis",
     "VotingClassifier",
@@ -109,9 +107,15 @@ def _reconciled(model: Any, method: str, rows: Rows, x: Any) -> Array:
     """Ask the model for its classes too. A label that is not among its classes (of outliers) changes nothing."""
     native = rows.native(x)
     scores = np.asarray(getattr(model, method)(native))
-    p = scores if method == "predict_proba" else from_decision(scores)
+    p = _filled(scores) if method == "predict_proba" else from_decision(scores)
     is_label = np.asarray(model.predict(native)).reshape(-1, 1) == np.asarray(model.classes_)
     return agree(p, np.where(is_label.any(axis=1), is_label.argmax(axis=1), p.argmax(axis=1)))
+
+
+def _filled(p: Array) -> Array:
+    """Rows of zeros or NaN, far from all training rows of some models, become uniform."""
+    known = np.isfinite(p).all(axis=1) & (p.sum(axis=1) > 0)
+    return p if known.all() else np.where(known[:, None], p, 1 / p.shape[1])
 
 
 def _votes(model: Any, rows: Rows, x: Any) -> Array:
@@ -120,7 +124,7 @@ def _votes(model: Any, rows: Rows, x: Any) -> Array:
     if decision.ndim == 1:
         return agree(from_decision(decision), (decision >= 0).astype(np.intp))
     scores = decision if model.decision_function_shape == "ovr" else _pairs(decision, len(model.classes_))
-    top = scores.argmax(axis=1) if model.break_ties else np.rint(scores).argmax(axis=1)
+    top = scores.argmax(axis=1) if model.break_ties else scores.argmax(axis=1)
     return agree(softmax(scores), top)
 
 

@@ -50,10 +50,10 @@ class Forest:
     def __call__(self, x: Any) -> Array:
         if issparse(x):
             return np.asarray(self._model.predict_proba(x))
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, which the model reports
             rows = np.ascontiguousarray(self._rows.array(x), dtype=np.float32)
-        if not self._walkable(rows):
-            return np.asarray(self._model.predict_proba(self._rows.native(x)))
+            if not self._walkable(rows):
+                return np.asarray(self._model.predict_proba(self._rows.native(x)))
         total = np.zeros((len(rows), self._walks[0][1].shape[1]))
         for leaves, values in self._walks:
             total += values.take(leaves(rows), axis=0)

@@ -14,7 +14,8 @@ from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.terms import Evaluation, Term
 
 _CELLS_PER_BLOCK = 8_000_000
-_REST_CHECK = 8
+_REST_CHECK = 8  # steps between two looks at who rests
+_LEAVE_TOGETHER = 0.75  # rows leave once a quarter of the batch rests: every leaving ends a block
 
 
 class Schedule(NamedTuple):
@@ -98,7 +99,7 @@ def trajectory(
         if last or state.step % _REST_CHECK != 1:
             continue
         moving = ((state.y != x0) | (before.y != x0)).any(axis=1)
-        if moving.all():
+        if moving.mean() > _LEAVE_TOGETHER:
             continue
         yield from buffer.flush(rows)
         if not moving.any():

@@ -1,0 +1,135 @@
+"""Forests walked tree by tree: the same bits as predict_proba, and where the splits are."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from cfproto_adapters.sklearn_adapter import sklearn_adapter
+from sklearn.base import clone
+from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
+from sklearn_models import COLUMNS, TREES, labels, model_of, perturbed, table
+
+from cfproto_plugin.testing import check_adapter
+
+FOREST = RandomForestClassifier(30, random_state=0)
+MODELS = [
+    FOREST,
+    RandomForestClassifier(30, max_leaf_nodes=6, class_weight="balanced", random_state=0),
+    RandomForestClassifier(30, max_depth=2, criterion="entropy", ccp_alpha=0.01, random_state=0),
+    ExtraTreesClassifier(30, min_samples_leaf=3, random_state=0),
+    DecisionTreeClassifier(min_samples_leaf=4, random_state=0),
+    ExtraTreeClassifier(max_depth=4, random_state=0),
+    BaggingClassifier(DecisionTreeClassifier(max_depth=3), n_estimators=7, random_state=0),
+    GridSearchCV(FOREST, {"n_estimators": [3, 5]}, cv=2),
+    make_pipeline(StandardScaler(), FOREST),
+    make_pipeline("passthrough", FOREST),
+]
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, ">f8", np.int64])
+def test_walking_gives_the_bits_of_predict_proba(model, classes, dtype):
+    x, y = table(classes)
+    model = clone(model).fit(x, np.array(["a", "b", "c"])[y])
+    for rows in (x, perturbed(classes), perturbed(classes, 1), np.asfortranarray(x)):
+        rows = rows.astype(dtype)  # noqa: PLW2901
+        assert np.array_equal(sklearn_adapter(model).predict(rows), model.predict_proba(rows))
+
+
+def test_walking_is_several_times_faster_than_predict_proba():
+    x, y = table(2)
+    model = RandomForestClassifier(100, random_state=0).fit(x, y)
+    adapter = sklearn_adapter(model)
+
+    def seconds(function):
+        start = time.perf_counter()
+        function(x[:64])
+        return time.perf_counter() - start
+
+    walk, own = (min(seconds(function) for _ in range(9)) for function in (adapter.predict, model.predict_proba))
+    assert walk < own / 3
+
+
+@pytest.mark.parametrize("model", [FOREST, DecisionTreeClassifier(random_state=0)])
+@pytest.mark.parametrize("trained_on_missing", [True, False])
+def test_missing_values_go_where_the_model_sends_them(model, trained_on_missing):
+    x, y = table(3)
+    holes = np.where(np.random.default_rng(0).random(x.shape) < 0.2, np.nan, x)
+    model = clone(model).fit(holes if trained_on_missing else x, y)
+    adapter = sklearn_adapter(model)
+    assert np.array_equal(adapter.predict(holes), model.predict_proba(holes))
+    frame = pd.DataFrame(holes, columns=COLUMNS).convert_dtypes()
+    assert np.array_equal(adapter.predict(frame), model.predict_proba(holes))
+    assert all(np.isfinite(values).all() for values in adapter.thresholds())
+
+
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, 1e300])
+def test_values_the_model_refuses_are_refused(bad):
+    rows = perturbed(2, 3)
+    rows[1, 1] = bad
+    with pytest.raises(ValueError, match=r"Input X contains infinity"):
+        sklearn_adapter(model_of("forest", 2)).predict(rows)
+
+
+def test_a_forest_with_other_jobs_gives_the_same_classes():
+    x, y = table(3)
+    model = RandomForestClassifier(20, n_jobs=2, random_state=0).fit(x, y)
+    assert np.array_equal(labels(sklearn_adapter(model), x), model.predict(x))
+    assert np.allclose(sklearn_adapter(model).predict(x), model.predict_proba(x), rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_thresholds_are_the_splits_of_all_trees(name):
+    model = model_of(name, 3)
+    adapter = sklearn_adapter(model)
+    check_adapter(adapter, perturbed(3, 5))
+    last = model[-1] if hasattr(model, "steps") else model
+    expected = [set() for _ in range(8)]
+    for tree in getattr(last, "estimators_", [last]):
+        inner = tree.tree_
+        for node in range(inner.node_count):
+            if inner.children_left[node] != inner.children_right[node]:
+                expected[inner.feature[node]].add(inner.threshold[node])
+    assert [set(values.tolist()) for values in adapter.thresholds()] == expected
+    assert all(values.dtype == np.float64 for values in adapter.thresholds())
+
+
+def test_a_column_without_splits_has_an_empty_array_of_thresholds():
+    x, y = table(2)
+    only_first = x * ([1] + [0] * 7)
+    found = sklearn_adapter(DecisionTreeClassifier(max_depth=2).fit(only_first, y)).thresholds()
+    assert len(found[0])
+    assert [len(values) for values in found[1:]] == [0] * 7
+
+
+def test_crossing_a_threshold_changes_the_leaf_and_nothing_in_between_does():
+    x, y = table(3)
+    model = DecisionTreeClassifier(random_state=0).fit(x, y)
+    found = sklearn_adapter(model).thresholds()
+    tree = model.tree_
+    row = x[0].copy()
+    at_root, column = tree.threshold[0], tree.feature[0]
+    below = np.float32(at_root)
+    below = below if below <= at_root else np.nextafter(below, np.float32(-np.inf))
+    left, right = row.copy(), row.copy()
+    left[column], right[column] = below, np.nextafter(below, np.float32(np.inf))
+    assert model.apply([left])[0] != model.apply([right])[0]
+    for c, values in enumerate(found):
+        edges = np.concatenate([[-9.0], values, [9.0]])
+        for low, high in pairwise(edges):
+            inside = np.tile(row, (5, 1))
+            inside[:, c] = np.linspace(low, high, 7)[1:-1]
+            assert len(set(model.apply(inside))) == 1
+
+
+def test_a_scaled_forest_has_no_thresholds_of_its_input():
+    assert not hasattr(sklearn_adapter(model_of("scaled forest", 2)), "thresholds")
