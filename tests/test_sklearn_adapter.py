@@ -233,15 +233,16 @@ def test_gradients_are_the_same_from_four_threads():
         assert all(np.array_equal(got, expected) for got in pool.map(lambda _: adapter.vjp(x)[1](g), range(40)))
 
 
-def test_a_subclass_of_a_known_model_is_not_taken_for_it():
-    class Shifted(LogisticRegression):
+def test_a_subclass_of_a_known_model_is_not_taken_for_it_whatever_its_name():
+    class Reversed(LogisticRegression):
         def predict_proba(self, X):
             return super().predict_proba(X)[:, ::-1]
 
         def predict(self, X):
             return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
-    model = Shifted().fit(*table(2))
+    Reversed.__name__ = "LogisticRegression"
+    model = Reversed().fit(*table(2))
     adapter = sklearn_adapter(Pipeline([("m", model)]))
     assert not hasattr(adapter, "vjp")
     assert np.array_equal(adapter.predict(perturbed(2)), model.predict_proba(perturbed(2)))

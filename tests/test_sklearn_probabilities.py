@@ -54,7 +54,18 @@ def test_svc_with_probabilities_follows_predict_not_predict_proba(classes):
     model = SVC(probability=True, C=0.05, gamma=2.0, random_state=0).fit(x, y)
     rows = perturbed(classes, 2000)
     assert (model.classes_[model.predict_proba(rows).argmax(axis=1)] != model.predict(rows)).any()
-    assert np.array_equal(labels(sklearn_adapter(model), rows), model.predict(rows))
+    p = sklearn_adapter(model).predict(rows)
+    assert np.array_equal(p.argmax(axis=1), model.predict(rows))
+    assert np.array_equal(p, sklearn_adapter(SVC(C=0.05, gamma=2.0).fit(x, y)).predict(rows))
+
+
+def test_svc_probabilities_come_from_the_decisions_whatever_their_shape():
+    d = model_of("svc", 2).decision_function(perturbed(2))
+    assert np.allclose(sklearn_adapter(model_of("svc", 2)).predict(perturbed(2))[:, 1], 1 / (1 + np.exp(-d)))
+    pairs, rest = (sklearn_adapter(model_of(name, 3)).predict(perturbed(3)) for name in ("svc of pairs", "svc"))
+    e = np.exp(model_of("svc", 3).decision_function(perturbed(3)))
+    assert np.allclose(pairs, e / e.sum(axis=1, keepdims=True))
+    assert np.allclose(pairs, rest)
 
 
 @pytest.mark.parametrize("options", [{}, {"decision_function_shape": "ovo"}, {"break_ties": True}])

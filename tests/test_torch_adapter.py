@@ -35,7 +35,7 @@ def mlp(*last: nn.Module, outputs: int = 3) -> nn.Sequential:
 
 def conv() -> nn.Sequential:
     torch.manual_seed(0)
-    return nn.Sequential(nn.Conv2d(1, 4, 3), nn.SiLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 3))
+    return nn.Sequential(nn.Conv2d(1, 4, 3), nn.SiLU(), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(36, 3))
 
 
 def noisy() -> nn.Sequential:

@@ -124,7 +124,7 @@ def _votes(model: Any, rows: Rows, x: Any) -> Array:
     if decision.ndim == 1:
         return agree(from_decision(decision), (decision >= 0).astype(np.intp))
     scores = decision if model.decision_function_shape == "ovr" else _pairs(decision, len(model.classes_))
-    top = scores.argmax(axis=1) if model.break_ties else scores.argmax(axis=1)
+    top = scores.argmax(axis=1) if model.break_ties else np.rint(scores).argmax(axis=1)
     return agree(softmax(scores), top)
 
 

@@ -1,0 +1,68 @@
+"""Loss A on Breast Cancer against the times of the paper's reference implementation, which are in the golden file.
+
+The same network, rows, bounds and settings: 5 values of c, 500 steps each. The reference took its rows one at a time on a
+comparable machine; its times are fixed numbers, so the ratios also depend on the machine this runs on.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+import networks
+
+from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
+
+REPEATS = 5
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    """The median of a few runs."""
+    times = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return float(np.median(times))
+
+
+def measure() -> list[dict[str, Any]]:
+    """One line per adapter."""
+    with np.load(ROOT / "tests" / "golden" / "bcw_fista.npz") as golden:
+        layers = [(golden[f"w{i}"], golden[f"b{i}"]) for i in (1, 2, 3)]
+        x, train, reference = golden["x"], golden["x_train"], golden["seconds_A"]
+        low, high = golden["feature_min"][0].tolist(), golden["feature_max"][0].tolist()
+    features = Features(scale=None, ranges={i: (low[i], high[i]) for i in range(len(low))})
+    search = SearchConfig(method="fista", beta=0.01, c_init=1.0, c_steps=5, max_iterations=500, theta=0, fallback=False)
+    lines = []
+    for name, build in {
+        "scikit-learn MLPClassifier": networks.in_sklearn,
+        "PyTorch": networks.in_torch,
+        "Keras on TensorFlow": networks.in_keras,
+    }.items():
+        explainer = CounterfactualExplainer(build(layers), features=features, search=search).fit(train)
+        explainer.explain(x)  # compile and warm up
+        batch = seconds(lambda: explainer.explain(x))  # noqa: B023 called at once
+        rows = [seconds(lambda: explainer.explain(row)) for row in x]  # noqa: B023 called at once
+        lines.append(
+            {
+                "model": name,
+                "found": int((explainer.explain(x).status == "found").sum()),
+                "reference_batch_s": float(reference.sum()),
+                "batch_s": batch,
+                "batch_ratio": float(reference.sum() / batch),
+                "row_mean_s": float(np.mean(rows)),
+                "row_slowest_s": float(np.max(rows)),
+                "row_ratio": float(reference.mean() / np.mean(rows)),
+                "slowest_row_ratio": float(reference.mean() / np.max(rows)),
+            }
+        )
+    return lines
