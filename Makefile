@@ -20,7 +20,7 @@ lint: $(ENV)/ready
 	$(ENV)/bin/mypy
 
 bench: $(ENV)/ready
-	$(ENV)/bin/python benchmarks/run.py
+	OMP_NUM_THREADS=1 PYTHONPATH=tests $(ENV)/bin/python benchmarks/run.py
 
 docs: $(ENV)/docs
 	$(ENV)/bin/mkdocs build --strict -f - < docs/mkdocs.yml

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 Layers = list[tuple[np.ndarray, np.ndarray]]
@@ -65,7 +67,7 @@ def trained(x: np.ndarray, y: np.ndarray | None, widths: tuple[int, ...], *, epo
     import torch
 
     torch.manual_seed(seed)
-    layers = [torch.nn.Linear(a, b) for a, b in zip(widths[:-1], widths[1:], strict=True)]
+    layers = [torch.nn.Linear(a, b) for a, b in pairwise(widths)]
     parameters = [parameter for layer in layers for parameter in layer.parameters()]
     optimiser = torch.optim.Adam(parameters, lr=5e-3)
     inputs = torch.from_numpy(x)

@@ -73,7 +73,7 @@ def test_images_keep_their_shape():
 
 
 def test_encoder_provider_without_encoder_is_an_error():
-    with pytest.raises(ConfigError, match="encoder=..."):
+    with pytest.raises(ConfigError, match="pass encoder="):
         CounterfactualExplainer(lambda x: x, prototypes="encoder").fit(Z)
 
 

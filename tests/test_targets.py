@@ -42,7 +42,7 @@ def test_numbers_are_matched_by_value(target):
 
 
 def test_booleans_are_labels_of_their_own():
-    assert allowed(True, np.array([False, True])) == [[0, 1], [0, 1]]  # noqa: FBT003
+    assert allowed(True, np.array([False, True])) == [[0, 1], [0, 1]]
 
 
 @pytest.mark.parametrize(

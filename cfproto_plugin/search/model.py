@@ -64,8 +64,8 @@ class SearchModel:
         columns = self.n_classes or proba.shape[-1]
         if proba.shape != (len(x), columns) or columns < 2:  # noqa: PLR2004
             raise ModelError(
-                f"the model returned shape {proba.shape} for {len(x)} rows; expected ({len(x)}, k) "
-                f"probabilities of {self.n_classes or 'at least 2'} classes. Labels are not enough: pass a function x -> probabilities."
+                f"the model returned shape {proba.shape} for {len(x)} rows; expected ({len(x)}, k) probabilities of "
+                f"{self.n_classes or 'at least 2'} classes. Labels are not enough: pass a function x -> probabilities."
             )
         if not np.isfinite(proba).all():
             row = int(np.argwhere(~np.isfinite(proba))[0, 0])
