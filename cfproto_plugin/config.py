@@ -37,7 +37,7 @@ class SearchConfig:
         averages whole classes.
     eps: half the step of finite differences, one number or one per feature, in units of the search.
     clip: bound on every entry of the gradient.
-    min_proba: the probability the new class must reach.
+    max_changes: at most so many columns differ. min_proba: the probability the new class must reach.
     fallback: where the search finds nothing, try the nearest training rows of the wanted classes.
     """
 
@@ -55,6 +55,7 @@ class SearchConfig:
     k_type: Literal["mean", "point"] = "mean"
     eps: float | Sequence[float] = 1e-3
     clip: float = 1000.0
+    max_changes: int | None = None
     min_proba: float | None = None
     fallback: bool = True
 
@@ -65,7 +66,7 @@ class SearchConfig:
             self._number(name, 0, inclusive=True)
         for name in ("learning_rate", "clip"):
             self._number(name, 0, inclusive=False)
-        for name in ("max_iterations", "c_steps"):
+        for name in ("max_iterations", "c_steps", "max_changes"):
             self._count(name)
         if self.k != "all":
             self._count("k")

@@ -8,17 +8,18 @@ from typing import Any, Self
 
 import numpy as np
 
+from cfproto_plugin.columns import as_batch
 from cfproto_plugin.config import SearchConfig
-from cfproto_plugin.errors import InputError, NotFittedError
+from cfproto_plugin.errors import ConfigError, InputError, NotFittedError
 from cfproto_plugin.explanation import Explanation
 from cfproto_plugin.features import Features
 from cfproto_plugin.fitted import Fitted, Models, first_prediction
 from cfproto_plugin.progress import Progress, reporting
-from cfproto_plugin.protocols import Array, ModelAdapter, PrototypeProvider
+from cfproto_plugin.protocols import Array, CategoryDistance, ModelAdapter, PrototypeProvider
 from cfproto_plugin.search.model import SearchModel
 from cfproto_plugin.search.problem import Problem
 from cfproto_plugin.solve import infeasible, solve
-from cfproto_plugin.space import as_batch
+from cfproto_plugin.space import FeatureSpace
 from cfproto_plugin.targets import allowed_classes
 from cfproto_plugin.versions import versions
 
@@ -30,6 +31,7 @@ class CounterfactualExplainer:
     adapter: a registered name or a ModelAdapter; skips detection.
     encoder, autoencoder: ENC and AE of the paper, any model an adapter claims.
     prototypes: "auto" (the encoder if there is one, else k-d trees), a registered name, or a PrototypeProvider.
+    distance: between categories: "abdm", "mvdm", "abdm-mvdm", a registered name, or a CategoryDistance.
     features: rules about the columns. search: settings of the search.
     seed: handed to plugins that draw random numbers; the built-in search draws none.
     """
@@ -42,6 +44,7 @@ class CounterfactualExplainer:
         encoder: Any = None,
         autoencoder: Any = None,
         prototypes: str | PrototypeProvider = "auto",
+        distance: str | CategoryDistance = "abdm",
         features: Features | None = None,
         search: SearchConfig | None = None,
         seed: int = 0,
@@ -51,6 +54,7 @@ class CounterfactualExplainer:
         self.encoder = encoder
         self.autoencoder = autoencoder
         self.prototypes = prototypes
+        self.distance = distance
         self.features = features or Features()
         self.search = search or SearchConfig()
         self.seed = seed
@@ -59,29 +63,38 @@ class CounterfactualExplainer:
     def fit(self, X_train: Any) -> Self:  # noqa: N803 the name every library of the field uses
         """Learn columns, bounds and prototypes from training rows; their classes come from the model."""
         models = Models.of(self.model, self.adapter, self.encoder, self.autoencoder)
-        self.fitted_ = Fitted.learn(X_train, models, self.features, self.search, self.prototypes, self.seed)
+        self.fitted_ = Fitted.learn(
+            X_train, models, self.features, self.search, self.prototypes, self.distance, self.seed
+        )
         return self
 
     def explain(
-        self, x: Any, target: Any = None, *, time_budget: float | None = None, progress: Progress = None
+        self,
+        x: Any,
+        target: Any = None,
+        *,
+        features: Features | None = None,
+        time_budget: float | None = None,
+        progress: Progress = None,
     ) -> Explanation:
         """Find a counterfactual for every row of x: one row or many, an array or a DataFrame.
 
         target: a label, or a list, tuple or set of allowed labels; an array or Series is one label per row; None is any
-        other class. time_budget: seconds, after which the best found so far is returned. progress: True, False, or a
-        function that is called with the fraction done.
+        other class. features: other rules for this call. time_budget: seconds, after which the best found so far is
+        returned. progress: True, False, or a function that is called with the fraction done.
         """
         start = time.perf_counter()
         fitted = self._require_fitted()
         if time_budget is not None and not time_budget > 0:
             raise InputError(f"time_budget is {time_budget!r}; expected a positive number of seconds, or None")
         x = as_batch(x)
-        flat = fitted.space.read(x)
-        model = SearchModel(fitted.models.classifier, fitted.space, len(fitted.classes))
+        flat = fitted.space.columns.read(x)
+        space = fitted.space if features is None else self._space(features)
+        model = SearchModel(fitted.models.classifier, space, len(fitted.classes))
         proba = first_prediction(model, flat, "x")
         allowed = allowed_classes(target, fitted.classes, proba.argmax(axis=1))
-        rows = fitted.space.rows(flat)
-        draft = _Draft.of(flat, proba, allowed, self.search.min_proba, infeasible(fitted.space, rows))
+        rows = space.rows(flat)
+        draft = _Draft.of(flat, proba, allowed, self.search.min_proba, infeasible(space, rows))
         todo = np.flatnonzero(draft.open)
         with reporting(progress, "explaining") as tick:
             deadline = np.inf if time_budget is None else start + time_budget
@@ -103,16 +116,25 @@ class CounterfactualExplainer:
             raise NotFittedError("this explainer has seen no data; call explainer.fit(X_train) before explain")
         return self.fitted_
 
+    def _space(self, features: Features) -> FeatureSpace:
+        """The space under the rules of one call. What the search moves in was settled by fit."""
+        for name in ("categorical", "one_hot", "weights", "scale"):
+            given, known = getattr(features, name), getattr(self.features, name)
+            if given not in (known, getattr(Features(), name)):
+                raise ConfigError(f"{name} is settled by fit and cannot change per call; it was {known!r}")
+        fitted = self._require_fitted()
+        return fitted.space.with_rules(features, fitted.train)
+
     def _explanation(
         self, x: Any, flat: Array, proba: Array, draft: _Draft, model: SearchModel, seconds: float
     ) -> Explanation:
         fitted = self._require_fitted()
         none = np.isnan(draft.proba[:, 0])
         reached = np.where(none, -1, np.where(none[:, None], 0, draft.proba).argmax(axis=1))
-        names = fitted.space.names
+        columns = fitted.space.columns
         return Explanation(
-            original=fitted.space.to_user(flat, x),
-            counterfactual=fitted.space.to_user(draft.x, x),
+            original=columns.to_user(flat, x),
+            counterfactual=columns.to_user(draft.x, x),
             status=draft.status,
             message=draft.message,
             original_class=fitted.classes[proba.argmax(axis=1)],
@@ -124,7 +146,7 @@ class CounterfactualExplainer:
             n_steps=draft.steps,
             seconds=draft.seconds + (seconds - draft.seconds.sum()) / len(flat),
             row=np.arange(len(flat)),
-            feature_names=None if names is None else tuple(map(str, names)),
+            feature_names=None if columns.names is None else tuple(map(str, columns.names)),
             meta={
                 "adapter": fitted.models.name,
                 "method": fitted.plan.method,

@@ -9,18 +9,18 @@ from typing import Any, Literal
 import numpy as np
 
 from cfproto_plugin.claims import adapt
+from cfproto_plugin.columns import Columns
 from cfproto_plugin.config import SearchConfig
 from cfproto_plugin.errors import ConfigError, InputError, ModelError
 from cfproto_plugin.features import Features
 from cfproto_plugin.plugins import registry
-from cfproto_plugin.protocols import Array, GradientAdapter, ModelAdapter, PrototypeProvider
+from cfproto_plugin.protocols import Array, CategoryDistance, GradientAdapter, ModelAdapter, PrototypeProvider
 from cfproto_plugin.search.descent import Weights
 from cfproto_plugin.search.model import SearchModel
 from cfproto_plugin.space import FeatureSpace
 
 log = logging.getLogger(__name__)
 _PER_CLASS = 4  # prototypes of each class the path may try; the first is the paper's
-_TABLE = 2  # dimensions of a table
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Fitted:
 
     models: Models
     space: FeatureSpace
-    train: Array  # (N, D) in the user's numbers
+    train: Array  # (N, A) the table of the training data
     labels: Array  # (N,) columns of `classes`
     classes: Array
     absent: tuple[Any, ...]  # classes the model predicts for no training row
@@ -69,22 +69,26 @@ class Fitted:
         features: Features,
         config: SearchConfig,
         prototypes: str | PrototypeProvider,
+        distance: str | CategoryDistance,
         seed: int,
     ) -> Fitted:
         """Label the training data by the model and learn the prototypes of every class."""
-        plain = models.encoder is None and models.autoencoder is None
-        space, train = FeatureSpace.learn(
-            data,
-            features,
-            scale=features.scale == "auto" and plain and np.ndim(data) == _TABLE,
-            accepts_frames=bool(getattr(models.classifier, "accepts_frames", False)),
+        columns, train = Columns.learn(
+            data, features, accepts_frames=bool(getattr(models.classifier, "accepts_frames", False))
         )
+        plain = models.encoder is None and models.autoencoder is None
+        if not plain and columns.categories:
+            raise ConfigError("encoders and autoencoders take numbers; this data has categories. Leave them out.")
+        scale = features.scale == "auto" and plain and len(columns.shape) == 1
+        space = FeatureSpace.numeric(columns, train, features, scale=scale)
         provider = make_provider(prototypes, config, models.encoder, seed)
-        plan = make_plan(config, models, latent=encoder_of(provider) is not None)
+        plan = make_plan(config, models, columns, latent=encoder_of(provider) is not None)
         proba = first_prediction(SearchModel(models.classifier, space), train, "the training data")
         labels = proba.argmax(axis=1)
         classes = _class_labels(models.classifier, proba.shape[1])
         absent = _absent(labels, classes)
+        if columns.categories:
+            space = space.embedded(train, labels, make_distance(distance), features)
         provider = provider.fit(space.to_search(train).reshape(len(train), *space.shape), labels)
         return cls(models, space, train, labels, classes, absent, provider, plan)
 
@@ -112,7 +116,15 @@ def make_provider(
     return made
 
 
-def make_plan(config: SearchConfig, models: Models, *, latent: bool) -> Plan:
+def make_distance(distance: str | CategoryDistance) -> CategoryDistance:
+    """The distance itself, or the one of that name."""
+    if not isinstance(distance, str):
+        return distance
+    made: CategoryDistance = registry().named("distances", distance).factory()
+    return made
+
+
+def make_plan(config: SearchConfig, models: Models, columns: Columns, *, latent: bool) -> Plan:
     """Settle the method and every weight that was left open."""
     gamma = config.gamma if config.gamma is not None else 100.0 * (models.autoencoder is not None)
     if gamma > 0 and models.autoencoder is None:
@@ -128,7 +140,7 @@ def make_plan(config: SearchConfig, models: Models, *, latent: bool) -> Plan:
         )
     c_init = config.c_init
     if c_init is None:
-        c_init = float(isinstance(models.classifier, GradientAdapter))
+        c_init = float(isinstance(models.classifier, GradientAdapter) and columns.plain)
     if c_init == 0 and theta == 0:
         raise ConfigError("c_init and theta are both 0: nothing would lead to another class; set one of them above 0")
     method: Literal["path", "fista"] = "path" if separable and config.method != "fista" else "fista"
@@ -143,9 +155,9 @@ def first_prediction(model: SearchModel, x: Array, what: str) -> Array:
     try:
         return model.proba(x)
     except Exception as error:
-        row, column = np.argwhere(missing)[0]
+        row, at = np.argwhere(missing)[0]
         raise InputError(
-            f"row {row} of {what} is NaN in column {model.space.describe(int(column))}, and the model does not accept "
+            f"row {row} of {what} is NaN in column {model.space.columns.describe(at)}, and the model does not accept "
             f"missing values ({type(error).__name__}). Fill it in, or use a model that accepts NaN."
         ) from error
 

@@ -17,14 +17,19 @@ from cfproto_plugin.space import FeatureSpace, Rows
 def infeasible(space: FeatureSpace, rows: Rows) -> dict[int, str]:
     """Rows whose rules contradict each other or leave nothing to change, with the reason."""
     reasons: dict[int, str] = {}
-    for i, column in np.argwhere(rows.lower > rows.upper).tolist():
+    name = space.columns.describe
+    for i, at in np.argwhere(rows.lower > rows.upper).tolist():
         reasons[i] = (
-            f"the rules leave no value for column {space.describe(column)}: at least {rows.lower[i, column]:g} "
-            f"and at most {rows.upper[i, column]:g}"
+            f"the rules leave no value for column {name(at)}: at least {rows.lower[i, at]:g} and at most "
+            f"{rows.upper[i, at]:g}"
         )
-    rigid = (rows.lower == rows.upper) | np.isnan(rows.lower)
-    for i in np.flatnonzero((rigid & (space.to_search(rows.lower) == rows.z)).all(axis=1)).tolist():
-        reasons.setdefault(i, "every column is fixed by immutable or ranges")
+    for at in np.flatnonzero(space.rules.fixed).tolist():
+        if at in space.rules.allowed:
+            for i in np.flatnonzero(~space.rules.allowed[at][rows.x[:, at].astype(int)]).tolist():
+                reasons[i] = f"column {name(at)} is immutable, and its category is not among those allowed"
+    still = (rows.z_lower == rows.z_upper) & (rows.z_lower == rows.z)
+    for i in np.flatnonzero(still.all(axis=1)).tolist():
+        reasons.setdefault(i, "every column is fixed by immutable, ranges or allowed")
     return reasons
 
 
@@ -54,7 +59,7 @@ def _search(fitted: Fitted, problem: Problem) -> None:
         z = problem.rows.z.reshape(len(rows), *fitted.space.shape)
         points, kinds = fitted.provider.nearest(z, problem.allowed)
     if fitted.plan.method == "path":
-        search_path(problem, points.reshape(*points.shape[:2], -1), kinds)
+        search_path(problem, rows, points.reshape(*points.shape[:2], -1), kinds)
         return
     guides = Guides(
         prototypes=points[:, 0],
@@ -79,7 +84,7 @@ def _verify(fitted: Fitted, problem: Problem) -> tuple[Array, Array]:
         x = best.x[at]
         again = problem.model.proba(x)
         holds = reaches(again, problem.allowed[at], problem.config.kappa, problem.config.min_proba)
-        holds &= ~problem.space.broken(x, problem.rows.take(at))
+        holds &= ~problem.space.broken(x, problem.rows.take(at)) & problem.permitted(x, at)
         good[at] = holds
         proba[at[holds]] = again[holds]
     best.x[~good] = np.nan

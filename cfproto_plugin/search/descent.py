@@ -50,7 +50,7 @@ def search_descent(problem: Problem, weights: Weights, guides: Guides) -> None:
     n = len(problem.rows.x)
     schedule = Schedule(config.beta, config.learning_rate, config.max_iterations, config.momentum, config.clip)
     c, low, high = np.full(n, weights.c_init), np.zeros(n), np.full(n, _NO_UPPER)
-    lower, upper = problem.space.bounds(problem.rows)
+    lower, upper = problem.rows.z_lower, problem.rows.z_upper
     everything = np.arange(n)
     ever = np.zeros(n, dtype=bool)
     for number in range(weights.c_steps):

@@ -1,41 +1,49 @@
-"""Where a search found nothing: the nearest training rows of the wanted classes, moved inside the bounds."""
+"""Where a search found nothing: the way to the nearest training rows that satisfy the rules, or can be made to."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from cfproto_plugin.protocols import Array
+from cfproto_plugin.search.path import search_path
 from cfproto_plugin.search.problem import Problem, elastic_net
 
-_CANDIDATES = 32
+_ROUNDS = (16, 64)  # prototypes of a row, nearest first, in growing rounds
+_AT_ONCE = 16
 
 
 def fall_back(problem: Problem, train: Array, labels: Array) -> Array:
-    """Try the nearest training rows (N, D), in the user's numbers, for rows still open; return the rows helped."""
-    rows = problem.open()
-    if not len(rows):
-        return rows
-    with problem.clock(rows):
-        found = [_nearest(problem, row, train, labels) for row in rows]
-        row, x = (np.concatenate(part) for part in zip(*found, strict=True))
-        z = problem.space.to_search(x)
-        cost = elastic_net(z - problem.rows.z[row], problem.config.beta)
-        worth = cost > 0
-        row, x, cost = row[worth], x[worth], cost[worth]
-        valid = problem.judge(x, row)
-        problem.keep(row[valid], x[valid], cost[valid])
-    helped = rows[np.isfinite(problem.best.cost[rows])]
+    """Search the paths to training rows (N, A) of wanted classes, moved inside the bounds; return the rows helped.
+
+    The prototypes of the search are nearest before the rules are applied, these are nearest after.
+    """
+    missed = problem.open()
+    done = 0
+    for most in _ROUNDS:
+        rows = problem.open()
+        if not len(rows) or problem.out_of_time():
+            break
+        with problem.clock(rows):
+            found = [_nearest(problem, row, train, labels, most) for row in rows]
+            z, kinds = (np.stack(part) for part in zip(*found, strict=True))
+        for start in range(done, most, _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            search_path(problem, rows, z[:, part], kinds[:, part])
+        done = most
+    helped = missed[np.isfinite(problem.best.cost[missed])]
     for i in helped:
-        problem.best.note[i] = "taken from the nearest training row of another class, kept inside the bounds"
+        problem.best.note[i] = "reached on the way to a training row of that class, moved inside the rules"
     return helped
 
 
-def _nearest(problem: Problem, row: Array, train: Array, labels: Array) -> tuple[Array, Array]:
-    """The training rows of wanted classes that are nearest once they are inside the bounds of the row."""
-    wanted = train[problem.allowed[row][labels]].astype(problem.rows.x.dtype, copy=False)
+def _nearest(problem: Problem, row: int, train: Array, labels: Array, most: int) -> tuple[Array, Array]:
+    """Search points (most, A) and classes of the training rows that are nearest once they are inside the bounds."""
+    wanted = np.flatnonzero(problem.allowed[row][labels])
     one = problem.rows.take(np.array([row]))
-    inside = np.fmin(np.fmax(np.where(np.isnan(wanted), one.x, wanted), one.lower), one.upper)
-    inside = problem.space.decode(problem.space.to_search(inside), one) if problem.space.has_integers else inside
-    cost = elastic_net(problem.space.to_search(inside) - one.z, problem.config.beta)
-    nearest = np.argsort(cost, kind="stable")[:_CANDIDATES]
-    return np.full(len(nearest), row), inside[nearest]
+    z = problem.space.to_search(train[wanted].astype(one.x.dtype, copy=False))
+    z = np.minimum(np.maximum(z, one.z_lower), one.z_upper)
+    nearest = np.argsort(elastic_net(z - one.z, problem.config.beta), kind="stable")[:most]
+    points, kinds = np.repeat(one.z, most, axis=0), np.full(most, -1)
+    points[: len(nearest)] = z[nearest]
+    kinds[: len(nearest)] = labels[wanted[nearest]]
+    return points, kinds

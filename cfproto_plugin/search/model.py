@@ -29,8 +29,8 @@ class SearchModel:
 
     @property
     def has_gradient(self) -> bool:
-        """Whether the model can pull gradients back."""
-        return isinstance(self.adapter, GradientAdapter)
+        """Whether the model can pull gradients back to the search: not through categories."""
+        return isinstance(self.adapter, GradientAdapter) and self.space.columns.plain
 
     def proba(self, x: Array) -> Array:
         """Probabilities (n, k) of flat rows in the user's numbers."""
@@ -60,7 +60,7 @@ class SearchModel:
     def _call(self, x: Array) -> Array:
         self.calls += 1
         self.predicted += len(x)
-        proba = np.asarray(self.adapter.predict(self.space.to_model(x)))
+        proba = np.asarray(self.adapter.predict(self.space.columns.to_model(x)))
         columns = self.n_classes or proba.shape[-1]
         if proba.shape != (len(x), columns) or columns < 2:  # noqa: PLR2004
             raise ModelError(

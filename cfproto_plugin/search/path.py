@@ -26,18 +26,18 @@ def path_points(z0: Array, prototypes: Array, t: Array, lower: Array, upper: Arr
     return np.asarray(np.minimum(np.maximum(z, lower[:, None, None]), upper[:, None, None]))
 
 
-def search_path(problem: Problem, prototypes: Array, kinds: Array) -> None:
-    """Find the first valid point on the path to every prototype (n, m, D) of class (n, m), in two predict calls."""
+def search_path(problem: Problem, everything: Array, prototypes: Array, kinds: Array) -> None:
+    """Find the first valid point on the path from every row (n,) to its prototypes (n, m, D) of class (n, m)."""
     prototypes, kinds = prototypes[:, :_PROTOTYPES], kinds[:, :_PROTOTYPES]
     n, m, d = prototypes.shape
     size = max(1, _CELLS_PER_CHUNK // (m * max(_COARSE, _FINE) * d))
     for start in range(0, n, size):
         if problem.out_of_time():
             return
-        rows = np.arange(start, min(start + size, n))
-        with problem.clock(rows):
-            _search_chunk(problem, rows, prototypes[rows], kinds[rows])
-        problem.tick((rows[-1] + 1) / n)
+        part = slice(start, start + size)
+        with problem.clock(everything[part]):
+            _search_chunk(problem, everything[part], prototypes[part], kinds[part])
+        problem.tick(min(1.0, (start + size) / n))
 
 
 def _search_chunk(problem: Problem, rows: Array, prototypes: Array, kinds: Array) -> None:
@@ -54,8 +54,8 @@ def _search_chunk(problem: Problem, rows: Array, prototypes: Array, kinds: Array
 
 def _first_valid(problem: Problem, rows: Array, prototypes: Array, kinds: Array, t: Array) -> Array:
     """The smallest valid of t (n, m, s), per path; infinite where none is. Keeps the best point of every row."""
-    lower, upper = problem.space.bounds(problem.rows.take(rows))
-    z = path_points(problem.rows.z[rows], prototypes, t, lower, upper, problem.config.beta)
+    origin = problem.rows.take(rows)
+    z = path_points(origin.z, prototypes, t, origin.z_lower, origin.z_upper, problem.config.beta)
     row = np.broadcast_to(rows[:, None, None], t.shape).ravel()
     x, cost = problem.decode(z.reshape(-1, z.shape[-1]), row)
     worth = np.broadcast_to((kinds >= 0)[..., None], t.shape).ravel() & (cost > 0) & (cost < problem.best.cost[row])

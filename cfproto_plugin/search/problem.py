@@ -12,7 +12,7 @@ import numpy as np
 from cfproto_plugin.config import SearchConfig
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.model import SearchModel
-from cfproto_plugin.space import FeatureSpace, Rows
+from cfproto_plugin.space import FeatureSpace, Rows, counts_changes, keep_largest
 
 
 def elastic_net(delta: Array, beta: float) -> Array:
@@ -88,16 +88,27 @@ class Problem:
     def decode(self, z: Array, row: Array) -> tuple[Array, Array]:
         """Search points (m, D) of the rows (m,): the user's numbers, and beta·L1 + L2."""
         rows = self.rows.take(row)
+        if self.config.max_changes is not None:
+            z = keep_largest(z, rows.z, self.config.max_changes)
         x = self.space.decode(z, rows)
-        landed = self.space.to_search(x) if self.space.has_integers else z
+        landed = self.space.to_search(x) if self.space.rounds else z
         return x, elastic_net(landed - rows.z, self.config.beta)
 
     def judge(self, x: Array, row: Array, proba: Array | None = None) -> Array:
         """Which points (m, D), in the user's numbers, are counterfactuals of their rows (m,). One predict call."""
-        if not len(x):
-            return np.zeros(0, dtype=bool)
-        proba = self.model.proba(x) if proba is None else proba
-        return reaches(proba, self.allowed[row], self.config.kappa, self.config.min_proba)
+        good = self.permitted(x, row)
+        at = np.flatnonzero(good)
+        if len(at):
+            known = self.model.proba(x[at]) if proba is None else proba[at]
+            good[at] = reaches(known, self.allowed[row[at]], self.config.kappa, self.config.min_proba)
+        return good
+
+    def permitted(self, x: Array, row: Array) -> Array:
+        """Which points satisfy the rules that bounds cannot express: relations and the number of changes."""
+        good = self.space.rules.related(x) if self.space.rules.relations else np.ones(len(x), dtype=bool)
+        if self.config.max_changes is not None:
+            good &= counts_changes(x, self.rows.x[row]) <= self.config.max_changes
+        return good
 
     def keep(self, row: Array, x: Array, cost: Array) -> Array:
         """Take over valid points that are better than what their row has; return the positions taken."""
