@@ -36,7 +36,7 @@ def page(results: dict[str, Any]) -> str:
     parts = [
         "# Benchmarks",
         "",
-        "Written by `make bench`. Times are medians of a few runs on a shared two-core machine.",
+        "Written by `make bench`. Times were taken on a shared two-core machine.",
         "",
     ]
     for name, result in results.items():

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from cfproto_plugin.columns import as_batch
+from cfproto_plugin.columns import as_batch, is_frame
 from cfproto_plugin.config import SearchConfig
 from cfproto_plugin.errors import ConfigError, InputError, NotFittedError
 from cfproto_plugin.explanation import Explanation
@@ -72,35 +72,41 @@ class CounterfactualExplainer:
         self,
         x: Any,
         target: Any = None,
+        n: int = 1,
         *,
         features: Features | None = None,
         time_budget: float | None = None,
         progress: Progress = None,
     ) -> Explanation:
-        """Find a counterfactual for every row of x: one row or many, an array or a DataFrame.
+        """Find counterfactuals for every row of x: one row or many, an array or a DataFrame.
 
         target: a label, or a list, tuple or set of allowed labels; an array or Series is one label per row; None is any
-        other class. features: other rules for this call. time_budget: seconds, after which the best found so far is
+        other class. n: how many different ones per row, best first; the result has n lines per row, and `row` says
+        which. features: other rules for this call. time_budget: seconds, after which the best found so far is
         returned. progress: True, False, or a function that is called with the fraction done.
         """
         start = time.perf_counter()
         fitted = self._require_fitted()
         if time_budget is not None and not time_budget > 0:
             raise InputError(f"time_budget is {time_budget!r}; expected a positive number of seconds, or None")
+        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+            raise InputError(f"n is {n!r}; expected how many counterfactuals per row, a whole number of at least 1")
         x = as_batch(x)
         flat = fitted.space.columns.read(x)
         space = fitted.space if features is None else self._space(features)
         model = SearchModel(fitted.models.classifier, space, len(fitted.classes))
         proba = first_prediction(model, flat, "x")
         allowed = allowed_classes(target, fitted.classes, proba.argmax(axis=1))
-        rows = space.rows(flat)
-        draft = _Draft.of(flat, proba, allowed, self.search.min_proba, infeasible(space, rows))
+        row = np.repeat(np.arange(len(flat)), n)
+        rows = space.rows(flat).take(row)
+        draft = _Draft.of(flat[row], proba[row], allowed[row], self.search.min_proba, infeasible(space, rows), n)
         todo = np.flatnonzero(draft.open)
         with reporting(progress, "explaining") as tick:
             deadline = np.inf if time_budget is None else start + time_budget
-            problem = Problem(rows.take(todo), allowed[todo], model, self.search, deadline, tick)
+            problem = Problem(rows.take(todo), allowed[row[todo]], model, self.search, deadline, tick, n)
             draft.fill(todo, problem, *solve(fitted, problem))
-        return self._explanation(x, flat, proba, draft, model, time.perf_counter() - start)
+        lines = x.iloc[row] if is_frame(x) else x
+        return self._explanation(lines, flat[row], proba[row], row, draft, model, time.perf_counter() - start)
 
     __call__ = explain
 
@@ -126,7 +132,7 @@ class CounterfactualExplainer:
         return fitted.space.with_rules(features, fitted.train)
 
     def _explanation(
-        self, x: Any, flat: Array, proba: Array, draft: _Draft, model: SearchModel, seconds: float
+        self, x: Any, flat: Array, proba: Array, row: Array, draft: _Draft, model: SearchModel, seconds: float
     ) -> Explanation:
         fitted = self._require_fitted()
         none = np.isnan(draft.proba[:, 0])
@@ -145,7 +151,7 @@ class CounterfactualExplainer:
             classes=fitted.classes,
             n_steps=draft.steps,
             seconds=draft.seconds + (seconds - draft.seconds.sum()) / len(flat),
-            row=np.arange(len(flat)),
+            row=row,
             feature_names=None if columns.names is None else tuple(map(str, columns.names)),
             meta={
                 "adapter": fitted.models.name,
@@ -176,7 +182,9 @@ class _Draft:
     open: Array
 
     @classmethod
-    def of(cls, flat: Array, proba: Array, allowed: Array, min_proba: float | None, stuck: dict[int, str]) -> _Draft:
+    def of(
+        cls, flat: Array, proba: Array, allowed: Array, min_proba: float | None, stuck: dict[int, str], copies: int
+    ) -> _Draft:
         """Rows that are already in the target are done; rows whose rules contradict each other cannot be."""
         n = len(flat)
         own = np.arange(n), proba.argmax(axis=1)
@@ -194,6 +202,9 @@ class _Draft:
         for i, reason in stuck.items():
             if not there[i]:
                 draft.status[i], draft.message[i], draft.open[i] = "infeasible", reason, False
+        again = there & (np.arange(n) % copies > 0)
+        draft.x[again], draft.proba[again] = np.nan, np.nan
+        draft.status[again], draft.message[again] = "not_found", "already in the target: there is only the row itself"
         return draft
 
     def fill(self, rows: Array, problem: Problem, status: list[str], message: list[str], proba: Array) -> None:

@@ -5,7 +5,6 @@ pandas is used only where the rows came as a DataFrame or a frame is asked for, 
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import math
 import shutil
@@ -15,9 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cfproto_plugin.errors import InputError
+from cfproto_plugin.exact_json import decode, encode
+from cfproto_plugin.optional import load_pandas
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from cfproto_plugin.protocols import Array
 
@@ -104,7 +105,7 @@ class Explanation:
 
     def changes_frame(self) -> Any:
         """`changes` as a DataFrame with the columns row, feature, before and after."""
-        return _pandas().DataFrame(self.changes(), columns=list(Change._fields))
+        return load_pandas().DataFrame(self.changes(), columns=list(Change._fields))
 
     def to_frame(self) -> Any:
         """One line per counterfactual, with the index of x.
@@ -122,7 +123,7 @@ class Explanation:
             "proba_after": after,
             "n_changes": self._changed().reshape(len(self), -1).sum(axis=1),
         }
-        pandas = _pandas()
+        pandas = load_pandas()
         parts = [pandas.DataFrame(summary)]
         names = column_names(self)
         if names is not None:
@@ -136,7 +137,7 @@ class Explanation:
 
     def to_json(self) -> str:
         """Strict JSON that `from_json` reads back exactly: dtypes, missing and infinite values, labels and frames."""
-        content = {f.name: _encode(getattr(self, f.name), f.name) for f in fields(self)}
+        content = {f.name: encode(getattr(self, f.name), f.name) for f in fields(self)}
         return json.dumps({"format": FORMAT, **content}, allow_nan=False)
 
     @classmethod
@@ -154,7 +155,7 @@ class Explanation:
                 f"this JSON has the format {found!r}; expected {FORMAT!r}, as Explanation.to_json() writes it"
             )
         try:
-            return cls(**{name: _decode(value) for name, value in content.items()})
+            return cls(**{name: decode(value) for name, value in content.items()})
         except (TypeError, ValueError, LookupError) as error:
             raise InputError(
                 f"this explanation is damaged ({error}); write it again with Explanation.to_json()"
@@ -197,16 +198,6 @@ def new_class_proba(explanation: Explanation) -> tuple[Array, Array]:
     return before, after
 
 
-def _pandas() -> Any:
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError(
-            "data frames need pandas, which is not installed: pip install 'cfproto-plugin[pandas]'"
-        ) from error
-    return pd
-
-
 def _is_frame(x: Any) -> bool:
     return hasattr(x, "iloc")
 
@@ -233,109 +224,3 @@ def _signed(x: Array) -> Array:
         numbers = [float(v) if isinstance(v, (int, float, np.number)) else math.nan for v in x.ravel()]
         return np.array(numbers, dtype=float).reshape(x.shape)
     return np.asarray(x, dtype=np.int64 if x.dtype.kind in "ub" else x.dtype)
-
-
-def _encode(value: Any, where: str) -> Any:
-    """JSON for a value: plain where JSON has it, else an object whose "$type" says how `_READ` gets it back."""
-    kind, data, more = "", value, {}
-    if _is_frame(value):
-        kind, data = "frame", [_encode_column(value.iloc[:, j], where) for j in range(value.shape[1])]
-        more = {axis: _encode_index(getattr(value, axis), where) for axis in ("columns", "index")}
-    elif isinstance(value, (np.ndarray, np.generic)):
-        return _encode_array(np.asarray(value), where)
-    elif isinstance(value, float) and not math.isfinite(value):
-        kind, data = "float", str(value)
-    elif type(value).__name__ == "NAType":
-        kind, data = "NA", None
-    elif isinstance(value, dt.datetime):
-        kind, data = "timestamp", value.isoformat()
-    elif isinstance(value, (list, tuple)):
-        kind, data = "tuple" if isinstance(value, tuple) else "", [_encode(item, where) for item in value]
-    elif isinstance(value, dict):
-        simple = "$type" not in value and all(isinstance(key, str) for key in value)
-        items = [(_encode(key, where), _encode(item, f"{where}[{key!r}]")) for key, item in value.items()]
-        kind, data = ("", dict(items)) if simple else ("dict", items)
-    elif value is not None and not isinstance(value, (bool, int, float, str)):
-        raise InputError(f"{where} holds {value!r} of type {type(value).__name__}, which cannot be written as JSON")
-    return {"$type": kind, "data": data, **more} if kind else data
-
-
-def _encode_array(x: Array, where: str) -> dict[str, Any]:
-    """Numbers and strings as nested lists, dates as counts of their unit, objects one by one."""
-    kind, data = x.dtype.kind, x.tolist()
-    if kind == "O":
-        data = [_encode(item, where) for item in x.ravel()]
-    elif kind in "mM":
-        data = x.view(np.int64).tolist()
-    elif kind not in "biufU" or x.dtype == np.longdouble:
-        raise InputError(f"{where} is an array of {x.dtype}, which JSON cannot hold exactly; use float64 or smaller")
-    elif kind == "f" and not np.isfinite(x).all():
-        data = np.where(np.isfinite(x), x.astype(object), x.astype(str).astype(object)).tolist()
-    return {"$type": "array", "dtype": x.dtype.str, "shape": list(x.shape), "data": data}
-
-
-def _encode_column(column: Any, where: str) -> dict[str, Any]:
-    """A Series or Index without its labels."""
-    if isinstance(column.dtype, np.dtype):
-        return _encode_array(column.to_numpy(), where)
-    if str(column.dtype) == "category":
-        codes = getattr(column, "cat", column).codes
-        categories = _encode_index(column.dtype.categories, where)
-        return {"$type": "category", "data": codes.tolist(), "index": categories, "ordered": column.dtype.ordered}
-    cells = [_encode(cell, where) for cell in column.to_numpy(dtype=object)]
-    return {"$type": "extension", "dtype": str(column.dtype), "data": cells}
-
-
-def _encode_index(index: Any, where: str) -> dict[str, Any]:
-    names = [_encode(name, where) for name in index.names]
-    if index.nlevels > 1:
-        levels = [_encode_index(index.get_level_values(i), where) for i in range(index.nlevels)]
-        return {"$type": "multiindex", "data": levels, "names": names}
-    if hasattr(index, "step"):
-        return {"$type": "range", "data": [index.start, index.stop, index.step], "names": names}
-    return {"$type": "index", "data": _encode_column(index, where), "names": names}
-
-
-def _decode(value: Any) -> Any:
-    """The value that `_encode` was given."""
-    if isinstance(value, list):
-        return [_decode(item) for item in value]
-    if isinstance(value, dict):
-        return _READ[value["$type"]](value) if "$type" in value else {key: _decode(item) for key, item in value.items()}
-    return value
-
-
-def _read_array(value: dict[str, Any]) -> Any:
-    dtype = np.dtype(value["dtype"])
-    if dtype.kind == "O":
-        x = np.fromiter(_decode(value["data"]), dtype)
-    else:
-        x = np.array(value["data"], dtype=np.int64 if dtype.kind in "mM" else dtype).view(dtype)
-    return x.reshape(value["shape"])[()]
-
-
-def _read_index(value: dict[str, Any]) -> Any:
-    cells = _decode(value["data"])
-    return _pandas().Index(cells, dtype=cells.dtype, name=_decode(value["names"])[0])
-
-
-def _read_frame(value: dict[str, Any]) -> Any:
-    pd, index = _pandas(), _decode(value["index"])
-    columns = {j: pd.Series(cells, dtype=cells.dtype, index=index) for j, cells in enumerate(_decode(value["data"]))}
-    return pd.DataFrame(columns, index=index).set_axis(_decode(value["columns"]), axis=1)
-
-
-_READ: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "array": _read_array,
-    "float": lambda v: float(v["data"]),
-    "tuple": lambda v: tuple(_decode(v["data"])),
-    "dict": lambda v: {_decode(key): _decode(item) for key, item in v["data"]},
-    "frame": _read_frame,
-    "category": lambda v: _pandas().Categorical.from_codes(v["data"], _decode(v["index"]), ordered=v["ordered"]),
-    "extension": lambda v: _pandas().array(_decode(v["data"]), dtype=v["dtype"]),
-    "index": _read_index,
-    "multiindex": lambda v: _pandas().MultiIndex.from_arrays(_decode(v["data"]), names=_decode(v["names"])),
-    "range": lambda v: _pandas().RangeIndex(*v["data"], name=_decode(v["names"])[0]),
-    "timestamp": lambda v: _pandas().Timestamp(v["data"]),
-    "NA": lambda _: _pandas().NA,
-}

@@ -42,6 +42,8 @@ def solve(fitted: Fitted, problem: Problem) -> tuple[list[str], list[str], Array
     if problem.config.fallback and not problem.out_of_time():
         fall_back(problem, fitted.train, fitted.labels)
     proba, good = _verify(fitted, problem)
+    if problem.copies > 1:
+        _best_first(problem, proba, good, searched)
     status = np.where(good, np.where(searched, "found", "fallback"), "not_found").tolist()
     message = [
         f"class {fitted.classes[proba[i].argmax()]} {problem.best.note[i]}" if good[i] else _why_not(fitted, problem, i)
@@ -58,6 +60,8 @@ def _search(fitted: Fitted, problem: Problem) -> None:
     with problem.clock(rows):
         z = problem.rows.z.reshape(len(rows), *fitted.space.shape)
         points, kinds = fitted.provider.nearest(z, problem.allowed)
+        if problem.copies > 1:
+            points, kinds = _shared_out(problem, points, kinds)
     if fitted.plan.method == "path":
         search_path(problem, rows, points.reshape(*points.shape[:2], -1), kinds)
         return
@@ -68,6 +72,33 @@ def _search(fitted: Fitted, problem: Problem) -> None:
         autoencoder=_gradient(fitted.models.autoencoder, problem),
     )
     search_descent(problem, fitted.plan.weights, guides)
+
+
+def _shared_out(problem: Problem, points: Array, kinds: Array) -> tuple[Array, Array]:
+    """Give every copy of a row prototypes of its own: the first the nearest, the second the next, and so on."""
+    copies, most = problem.copies, points.shape[1]
+    turn = np.arange(len(points)) % copies
+    at = turn[:, None] + copies * np.arange(-(-most // copies))
+    short = at >= most
+    at = np.minimum(at, most - 1)
+    rows = np.arange(len(points))[:, None]
+    return points[rows, at], np.where(short, -1, kinds[rows, at])
+
+
+def _best_first(problem: Problem, proba: Array, good: Array, searched: Array) -> None:
+    """Order the copies of every row by their cost; forget those that repeat another."""
+    best = problem.best
+    for start in range(0, len(good), problem.copies):
+        copies = np.arange(start, start + problem.copies)
+        seen: set[bytes] = set()
+        for i in copies[np.argsort(best.cost[copies], kind="stable")]:
+            if good[i] and best.x[i].tobytes() in seen:
+                good[i], proba[i], best.x[i], best.kind[i] = False, np.nan, np.nan, -1
+            seen.add(best.x[i].tobytes())
+        order = copies[np.lexsort((best.cost[copies], ~good[copies]))]
+        for part in (best.x, best.cost, best.kind, best.steps, best.seconds, proba, good, searched):
+            part[copies] = part[order]
+        best.note[start : start + problem.copies] = [best.note[i] for i in order]
 
 
 def _gradient(adapter: ModelAdapter | None, problem: Problem) -> GradientAdapter | None:
@@ -95,6 +126,8 @@ def _verify(fitted: Fitted, problem: Problem) -> tuple[Array, Array]:
 def _why_not(fitted: Fitted, problem: Problem, i: int) -> str:
     if problem.out_of_time():
         return "the time budget ran out before a counterfactual was found"
+    if i % problem.copies and np.isfinite(problem.best.cost[i - i % problem.copies]):
+        return "no further counterfactual that differs from the others was found"
     wanted = fitted.classes[problem.allowed[i]].tolist()
     names = " or ".join(map(str, wanted))
     if all(label in fitted.absent for label in wanted):

@@ -134,6 +134,64 @@ def test_every_row_may_have_a_target_of_its_own():
     assert np.array_equal(model.predict(e.counterfactual), target)
 
 
+def test_n_gives_different_counterfactuals_of_every_row_best_first(explainer, forest, held_back):
+    x = held_back[:5]
+    e = explainer.explain(x, n=3)
+    assert len(e) == 15
+    assert e.row.tolist() == np.repeat(np.arange(5), 3).tolist()
+    assert np.array_equal(e.original, np.repeat(x, 3, axis=0))
+    assert set(e.status) <= {"found", "fallback"}
+    assert np.array_equal(forest.predict(e.counterfactual), e.counterfactual_class)
+    costs = cost(e, explainer.fitted_.train.std(axis=0)).reshape(5, 3)
+    assert (np.diff(costs, axis=1) >= 0).all()
+    for row in e.counterfactual.reshape(5, 3, -1):
+        assert len(np.unique(row, axis=0)) == 3
+    alone = explainer.explain(x)
+    assert (costs[:, 0] <= cost(alone, explainer.fitted_.train.std(axis=0)) + 1e-9).all()
+
+
+def test_n_beyond_what_there_is_says_so():
+    def model(x):
+        p = (x[:, 0] > 0).astype(float)
+        return np.stack([1 - p, p], axis=1)
+
+    train = np.array([[-1.0], [1.0], [1.0]])
+    e = CounterfactualExplainer(model, features=Features(integer=(0,))).fit(train).explain([[-1.0]], n=3)
+    assert e.status.tolist() == ["found", "not_found", "not_found"]
+    assert "differs from the others" in e.message[1]
+
+
+def test_n_of_a_row_already_in_the_target_is_the_row_itself_once(explainer, held_back):
+    own = explainer.explain(held_back[:1]).original_class[0]
+    e = explainer.explain(held_back[:1], target=own, n=2)
+    assert e.status.tolist() == ["found", "not_found"]
+
+
+@pytest.mark.parametrize("n", [0, 1.5, True])
+def test_n_must_be_a_whole_number(explainer, held_back, n):
+    with pytest.raises(InputError, match="n is"):
+        explainer.explain(held_back, n=n)
+
+
+def test_rules_may_be_other_ones_for_one_call(explainer, held_back):
+    free = explainer.explain(held_back)
+    bound = explainer.explain(held_back, features=Features(immutable=(0, 1, 2)))
+    assert (free.counterfactual[:, :3] != held_back[:, :3]).any()
+    ok = np.isin(bound.status, ["found", "fallback"])
+    assert np.array_equal(bound.counterfactual[ok, :3], held_back[ok, :3])
+    assert np.array_equal(explainer.explain(held_back).counterfactual, free.counterfactual)
+    with pytest.raises(ConfigError, match="settled by fit"):
+        explainer.explain(held_back, features=Features(categorical=(1,)))
+
+
+def test_max_changes_is_kept(forest, cancer, held_back):
+    e = CounterfactualExplainer(forest, search=SearchConfig(max_changes=4)).fit(cancer[0][:450]).explain(held_back)
+    ok = np.isin(e.status, ["found", "fallback"])
+    assert ok.sum() > len(held_back) / 3
+    assert ((e.counterfactual != held_back)[ok].sum(axis=1) <= 4).all()
+    assert np.array_equal(forest.predict(e.counterfactual[ok]), e.counterfactual_class[ok].astype(int))
+
+
 def test_min_proba_is_met_or_said_not_to_be(forest, cancer, held_back):
     search = SearchConfig(min_proba=0.9)
     e = CounterfactualExplainer(forest, search=search).fit(cancer[0][:450]).explain(held_back)

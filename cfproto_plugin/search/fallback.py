@@ -24,7 +24,7 @@ def fall_back(problem: Problem, train: Array, labels: Array) -> Array:
         if not len(rows) or problem.out_of_time():
             break
         with problem.clock(rows):
-            found = [_nearest(problem, row, train, labels, most) for row in rows]
+            found = [nearest_inside(problem, row, train, labels, most) for row in rows]
             z, kinds = (np.stack(part) for part in zip(*found, strict=True))
         for start in range(done, most, _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
@@ -36,13 +36,14 @@ def fall_back(problem: Problem, train: Array, labels: Array) -> Array:
     return helped
 
 
-def _nearest(problem: Problem, row: int, train: Array, labels: Array, most: int) -> tuple[Array, Array]:
+def nearest_inside(problem: Problem, row: int, train: Array, labels: Array, most: int) -> tuple[Array, Array]:
     """Search points (most, A) and classes of the training rows that are nearest once they are inside the bounds."""
     wanted = np.flatnonzero(problem.allowed[row][labels])
     one = problem.rows.take(np.array([row]))
     z = problem.space.to_search(train[wanted].astype(one.x.dtype, copy=False))
     z = np.minimum(np.maximum(z, one.z_lower), one.z_upper)
-    nearest = np.argsort(elastic_net(z - one.z, problem.config.beta), kind="stable")[:most]
+    order = np.argsort(elastic_net(z - one.z, problem.config.beta), kind="stable")
+    nearest = order[row % problem.copies :: problem.copies][:most]
     points, kinds = np.repeat(one.z, most, axis=0), np.full(most, -1)
     points[: len(nearest)] = z[nearest]
     kinds[: len(nearest)] = labels[wanted[nearest]]

@@ -52,7 +52,11 @@ class Best:
 
 @dataclass
 class Problem:
-    """Rows to explain. `allowed` (n, k) are the classes a counterfactual may have."""
+    """Rows to explain. `allowed` (n, k) are the classes a counterfactual may have.
+
+    Where several different counterfactuals are wanted, a row stands there `copies` times in a row; each copy is led to
+    other prototypes.
+    """
 
     rows: Rows
     allowed: Array
@@ -60,6 +64,7 @@ class Problem:
     config: SearchConfig
     deadline: float = np.inf
     tick: Callable[[float], None] = lambda _fraction: None
+    copies: int = 1
     best: Best = field(init=False)
 
     def __post_init__(self) -> None:
