@@ -37,6 +37,8 @@ class SearchConfig:
         averages whole classes.
     eps: half the step of finite differences, one number or one per feature, in units of the search.
     clip: bound on every entry of the gradient.
+    polish: from 0 (stay close to the class: no polishing) to 1 (close to the row: polish until nothing improves); None
+        is 1 for tables searched by the path, else 0.
     max_changes: at most so many columns differ. min_proba: the probability the new class must reach.
     fallback: where the search finds nothing, try the nearest training rows of the wanted classes.
     """
@@ -55,6 +57,7 @@ class SearchConfig:
     k_type: Literal["mean", "point"] = "mean"
     eps: float | Sequence[float] = 1e-3
     clip: float = 1000.0
+    polish: float | None = None
     max_changes: int | None = None
     min_proba: float | None = None
     fallback: bool = True
@@ -72,6 +75,8 @@ class SearchConfig:
             self._count("k")
         if not (np.asarray(self.eps, dtype=float) > 0).all():
             raise ConfigError(f"eps is {self.eps!r}; expected a positive number, or one per feature")
+        if self.polish is not None and not 0 <= self.polish <= 1:
+            raise ConfigError(f"polish is {self.polish!r}; expected a number from 0 to 1")
         if self.min_proba is not None and not 0 < self.min_proba <= 1:
             raise ConfigError(f"min_proba is {self.min_proba!r}; expected a probability above 0 and at most 1")
 
@@ -88,7 +93,7 @@ class SearchConfig:
         for name in overrides:
             if name not in known:
                 raise ConfigError(f"SearchConfig has no field {name!r}.{did_you_mean(name, known)}")
-        base = cls(method="fista", c_steps=10, max_iterations=1000, momentum=True, k=5, fallback=False)
+        base = cls(method="fista", c_steps=10, max_iterations=1000, momentum=True, k=5, polish=0, fallback=False)
         return replace(base, **{**_PAPER[loss], **overrides})
 
     def _one_of(self, name: str, allowed: tuple[str, ...]) -> None:

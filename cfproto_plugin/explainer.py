@@ -106,7 +106,7 @@ class CounterfactualExplainer:
             problem = Problem(rows.take(todo), allowed[row[todo]], model, self.search, deadline, tick, n)
             draft.fill(todo, problem, *solve(fitted, problem))
         lines = x.iloc[row] if is_frame(x) else x
-        return self._explanation(lines, flat[row], proba[row], row, draft, model, time.perf_counter() - start)
+        return self._explanation(lines, flat[row], proba[row], row, draft, problem, time.perf_counter() - start)
 
     __call__ = explain
 
@@ -132,7 +132,7 @@ class CounterfactualExplainer:
         return fitted.space.with_rules(features, fitted.train)
 
     def _explanation(
-        self, x: Any, flat: Array, proba: Array, row: Array, draft: _Draft, model: SearchModel, seconds: float
+        self, x: Any, flat: Array, proba: Array, row: Array, draft: _Draft, problem: Problem, seconds: float
     ) -> Explanation:
         fitted = self._require_fitted()
         none = np.isnan(draft.proba[:, 0])
@@ -161,8 +161,9 @@ class CounterfactualExplainer:
                 "classes_without_prototype": list(fitted.absent),
                 "versions": versions(self.model),
                 "seed": self.seed,
-                "n_predict_calls": model.calls,
-                "n_predicted_rows": model.predicted,
+                "n_predict_calls": problem.model.calls,
+                "n_polish_calls": problem.polish_calls,
+                "n_predicted_rows": problem.model.predicted,
                 "seconds": seconds,
             },
         )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+import numpy as np
 
 from cfproto_plugin.errors import ConfigError
 
@@ -52,13 +55,19 @@ class Features:
         self._check_values()
 
     def _check_values(self) -> None:
-        for column, (low, high) in self.ranges.items():
-            if not low <= high:
-                raise ConfigError(f"ranges[{column!r}] is ({low!r}, {high!r}); expected (lowest, highest)")
+        for column, given in self.ranges.items():
+            if not (np.ndim(given) == 1 and len(given) == 2 and all(map(_is_number, given)) and given[0] <= given[1]):  # noqa: PLR2004 a pair
+                raise ConfigError(
+                    f"ranges[{column!r}] is {given!r}; expected (lowest, highest), infinite where there is no limit"
+                )
         for name in ("step", "weights"):
             for column, value in getattr(self, name).items():
-                if not value > 0:
+                if not (_is_number(value) and 0 < value < math.inf):
                     raise ConfigError(f"{name}[{column!r}] is {value!r}; expected a number above 0")
         for column, values in self.allowed.items():
             if isinstance(values, str) or not len(values):
                 raise ConfigError(f"allowed[{column!r}] is {values!r}; expected a sequence of categories")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)

@@ -46,6 +46,7 @@ class Plan:
 
     method: Literal["path", "fista"]
     weights: Weights
+    polish: float
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,10 @@ def make_plan(config: SearchConfig, models: Models, columns: Columns, *, latent:
     if c_init == 0 and theta == 0:
         raise ConfigError("c_init and theta are both 0: nothing would lead to another class; set one of them above 0")
     method: Literal["path", "fista"] = "path" if separable and config.method != "fista" else "fista"
-    return Plan(method, Weights(c_init, 1 if c_init == 0 else config.c_steps or 5, gamma, theta))
+    polish = config.polish
+    if polish is None:
+        polish = float(method == "path" and len(columns.shape) == 1)
+    return Plan(method, Weights(c_init, 1 if c_init == 0 else config.c_steps or 5, gamma, theta), polish)
 
 
 def first_prediction(model: SearchModel, x: Array, what: str) -> Array:

@@ -61,9 +61,6 @@ class Rules:
                     f"ranges names column {columns.describe(at)}, which is a category; use allowed for it"
                 )
             low[at], high[at], declared[at] = lowest, highest, True
-        step = np.array([float(attribute.integer) for attribute in columns.attributes])
-        for column, size in features.step.items():
-            step[columns.find(column, "step")] = size
         rising, falling = mask("increasing"), mask("decreasing")
         for at in columns.categories:
             if rising[at] or falling[at]:
@@ -77,7 +74,7 @@ class Rules:
             declared,
             low,
             high,
-            step,
+            _steps(features, columns),
             _allowed(features, columns),
             relations,
         )
@@ -89,44 +86,89 @@ class Rules:
         upper = np.where(free, np.fmax(self.high, x), self.high)
         lower = np.where(self.rising, np.fmax(lower, x), lower)
         upper = np.where(self.falling, np.fmin(upper, x), upper)
-        lower = np.where(self.fixed, np.where(self.declared, np.fmax(lower, x), x), lower)
-        upper = np.where(self.fixed, np.where(self.declared, np.fmin(upper, x), x), upper)
+        bound = self.declared & ~np.isnan(x)
+        lower = np.where(self.fixed, np.where(bound, np.fmax(lower, x), x), lower)
+        upper = np.where(self.fixed, np.where(bound, np.fmin(upper, x), x), upper)
+        lower, upper = self._on_grid_or_own(x, lower, upper)
         return lower.astype(x.dtype), upper.astype(x.dtype)
 
     def on_grid(self, x: Array, lower: Array, upper: Array, own: Array) -> Array:
         """The nearest multiples of the steps inside the bounds; the row's own value where there is none."""
-        grid = self.step > 0
-        if not grid.any():
+        if not self.step.any():
             return x
-        size = np.where(grid, self.step, 1.0)
-        low, high = np.ceil(lower / size - _GRID) * size, np.floor(upper / size + _GRID) * size
+        low, high = self._grid(lower, upper)
+        size = np.where(self.step > 0, self.step, 1.0)
         near = np.fmin(np.fmax(np.rint(x / size) * size, low), high)
-        return np.where(grid, np.where(low <= high, near, own), x).astype(x.dtype)
+        return np.where(self.step > 0, np.where(low <= high, near, own), x).astype(x.dtype)
 
     def broken(self, x: Array, own: Array, lower: Array, upper: Array) -> Array:
         """Which rows x (n, A) break a rule as changes of `own`: (n,) bool."""
-        changed = x != own
-        bad = (x < lower) | (x > upper) | (np.isnan(x) & ~np.isnan(own))
+        changed = (x != own) & ~(np.isnan(x) & np.isnan(own))
+        bad = (x < lower) | (x > upper) | (np.isnan(x) & changed) | (self.fixed & changed)
         size = np.where(self.step > 0, self.step, 1.0)
-        off = np.abs(x / size - np.rint(x / size)) > _GRID * np.maximum(1, np.abs(x / size))
-        bad |= (self.step > 0) & changed & off & ~np.isnan(x)
+        off = np.abs(x / size - np.rint(x / size)) > _tolerance(x / size, x.dtype)
+        bad |= (self.step > 0) & changed & off
         for at in self.columns.categories:
-            code = x[:, at].astype(int)
             bad[:, at] = self.fixed[at] & changed[:, at]
             if at in self.allowed:
-                bad[:, at] |= ~self.allowed[at][code]
+                bad[:, at] |= ~self.allowed[at][x[:, at].astype(int)]
         return np.asarray(bad.any(axis=1) | ~self.related(x))
+
+    def _grid(self, lower: Array, upper: Array) -> tuple[Array, Array]:
+        """The first and the last multiple of the step inside the bounds; the first is above the last if none is."""
+        size = np.where(self.step > 0, self.step, 1.0)
+        first = np.ceil(lower / size - _tolerance(lower / size, lower.dtype)) * size
+        last = np.floor(upper / size + _tolerance(upper / size, upper.dtype)) * size
+        some = first <= last  # a multiple may miss the bound it lies on by its rounding
+        return np.where(some, np.fmax(first, lower), first), np.where(some, np.fmin(last, upper), last)
+
+    def _on_grid_or_own(self, x: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
+        """Bounds drawn in to the grid; a row inside them may keep its own value, which need not be on it."""
+        if not self.step.any():
+            return lower, upper
+        first, last = self._grid(lower.astype(x.dtype), upper.astype(x.dtype))
+        inside = ~((x < lower) | (x > upper))
+        drawn = (self.step > 0) & ~(inside & np.isnan(x) & ~(first <= last))
+        lower = np.where(drawn, np.where(inside, np.fmin(first, x), first), lower)
+        return lower, np.where(drawn, np.where(inside, np.fmax(last, x), last), upper)
 
     def related(self, x: Array) -> Array:
         """Which rows (n, A) satisfy every relation."""
         good = np.ones(len(x), dtype=bool)
-        for _, holds in self.relations:
-            good &= np.asarray(holds(x), dtype=bool)
+        for name, holds in self.relations:
+            found = np.asarray(holds(x), dtype=bool)
+            if found.shape != (len(x),):
+                raise ConfigError(
+                    f"relation {name!r} returned shape {found.shape} for {len(x)} rows; expected one truth per row"
+                )
+            good &= found
         return good
 
     def choices(self, at: int) -> Array:
         """The categories an attribute may take: (K,) bool."""
         return self.allowed.get(at, np.ones(len(self.columns.attributes[at].levels), dtype=bool))
+
+
+def _tolerance(multiple: Array, dtype: Any) -> Array:
+    """How far a multiple of a step may be from a whole number: the rounding of the numbers it was made from."""
+    return np.asarray(max(_GRID, 4 * float(np.finfo(dtype).eps)) * np.maximum(1, np.abs(multiple)))
+
+
+def _steps(features: Features, columns: Columns) -> Array:
+    """(A,) the grid of every number: 1 for integers, 0 where any value will do."""
+    steps = np.array([float(attribute.integer) for attribute in columns.attributes])
+    given = [("integer", column, 1.0) for column in features.integer]
+    given += [("step", column, float(size)) for column, size in features.step.items()]
+    for rule, column, size in given:
+        at = columns.find(column, rule)
+        if at in columns.categories:
+            raise ConfigError(f"{rule} needs numbers; {columns.describe(at)} is a category")
+        if steps[at] and size % 1:
+            raise ConfigError(
+                f"step[{column!r}] is {size:g}, but {columns.describe(at)} holds integers; expected a whole number"
+            )
+        steps[at] = size
+    return steps
 
 
 def _allowed(features: Features, columns: Columns) -> dict[int, Array]:
@@ -141,21 +183,30 @@ def _allowed(features: Features, columns: Columns) -> dict[int, Array]:
 def _relation(relation: Any, columns: Columns) -> tuple[str, Relation]:
     """A name for messages, and a function of table rows."""
     if callable(relation):
-        return getattr(relation, "__name__", repr(relation)), lambda x: relation(columns.to_model(x))
+        return getattr(relation, "__name__", repr(relation)), lambda x: relation(columns.to_named(x))
     match = _EXPRESSION.match(str(relation))
     if match is None:
         raise ConfigError(f"relation {relation!r} cannot be read; expected such as 'a <= b' or 'a >= 3', or a function")
     left, compare, right = match[1], _COMPARE[match[2]], match[3]
+    if _is_number(left) and _is_number(right):
+        raise ConfigError(f"relation {relation!r} names no column; columns without a name need a function")
     first, second = _operand(left, columns, relation), _operand(right, columns, relation)
     return relation, lambda x: compare(first(x), second(x))
 
 
-def _operand(text: str, columns: Columns, relation: Any) -> Callable[[Array], Any]:
+def _is_number(text: str) -> bool:
     try:
-        number = float(text)
+        float(text)
     except ValueError:
-        at = columns.find(text, f"relation {relation!r}")
-        if at in columns.categories:
-            raise ConfigError(f"relation {relation!r}: {text!r} is a category; pass a function instead") from None
-        return lambda x: x[:, at]
-    return lambda _x: number
+        return False
+    return True
+
+
+def _operand(text: str, columns: Columns, relation: Any) -> Callable[[Array], Any]:
+    if _is_number(text) and text not in (columns.names or ()):
+        number = float(text)
+        return lambda _x: number
+    at = columns.find(text, f"relation {relation!r}")
+    if at in columns.categories:
+        raise ConfigError(f"relation {relation!r}: {text!r} is a category; pass a function instead")
+    return lambda x: x[:, at]

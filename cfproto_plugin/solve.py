@@ -10,6 +10,7 @@ from cfproto_plugin.search.descent import Guides, search_descent
 from cfproto_plugin.search.fallback import fall_back
 from cfproto_plugin.search.gradients import with_gradient
 from cfproto_plugin.search.path import search_path
+from cfproto_plugin.search.polish import polish
 from cfproto_plugin.search.problem import Problem, reaches
 from cfproto_plugin.space import FeatureSpace, Rows
 
@@ -36,11 +37,18 @@ def infeasible(space: FeatureSpace, rows: Rows) -> dict[int, str]:
 def solve(fitted: Fitted, problem: Problem) -> tuple[list[str], list[str], Array]:
     """Fill in problem.best; return status, message and the probabilities of what was found, per row."""
     n = len(problem.rows.x)
+    polishing = fitted.plan.polish > 0
+    problem.span = (0.0, 0.5) if polishing else (0.0, 1.0)
     if n:
         _search(fitted, problem)
+    problem.span = (problem.span[1], problem.span[1])
     searched = np.isfinite(problem.best.cost)
     if problem.config.fallback and not problem.out_of_time():
         fall_back(problem, fitted.train, fitted.labels)
+    if polishing and not problem.out_of_time():
+        problem.span = (problem.span[1], 1.0)
+        polish(problem, fitted.plan.polish)
+    problem.tick(1.0)
     proba, good = _verify(fitted, problem)
     if problem.copies > 1:
         _best_first(problem, proba, good, searched)

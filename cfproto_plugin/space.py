@@ -92,7 +92,7 @@ class FeatureSpace:
     @cached_property
     def rounds(self) -> bool:
         """Whether decoding lands elsewhere than the point it was given."""
-        return bool(self.embeddings) or bool((self.rules.step > 0).any())
+        return bool(self.embeddings) or bool(self.rules.step.any()) or bool(self.columns.single.any())
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -101,6 +101,12 @@ class FeatureSpace:
 
     def rows(self, x: Array) -> Rows:
         """Attach the bounds to rows of the table."""
+        if self.is_identity and np.isnan(x).any():
+            row, at = np.argwhere(np.isnan(x))[0]
+            raise InputError(
+                f"row {row} is NaN in column {self.columns.describe(at)}; training data without NaN and without scaling "
+                "leave it no place in the search. Fill it in, or use Features(scale='auto')."
+            )
         lower, upper = self.rules.bounds(x)
         z = self.to_search(x)
         z_lower, z_upper = self.to_search(lower), self.to_search(upper)
@@ -131,6 +137,7 @@ class FeatureSpace:
         x = z if self.is_identity else z * self.factor.astype(z.dtype) + self.offset.astype(z.dtype)
         x = np.fmin(np.fmax(x, rows.lower), rows.upper)
         x = self.rules.on_grid(x, rows.lower, rows.upper, rows.x)
+        x = np.where(self.columns.single, x.astype(np.float32), x)
         moved = (z != rows.z) | (rows.x < rows.lower) | (rows.x > rows.upper)
         for at, embedding in self.embeddings.items():
             choices = self.rules.choices(at)
@@ -165,9 +172,9 @@ def counts_changes(x: Array, own: Array) -> Array:
 
 def keep_largest(z: Array, z0: Array, most: int) -> Array:
     """Search points with all but the largest `most` changes taken back."""
-    size = np.abs(z - z0)
     if most >= z.shape[1]:
         return z
-    cut = np.partition(size, -most, axis=1)[:, [-most]]
-    kept = (size >= cut) & (np.cumsum(size >= cut, axis=1) <= most)
+    order = np.argsort(-np.abs(z - z0), axis=1, kind="stable")
+    kept = np.zeros(z.shape, dtype=bool)
+    np.put_along_axis(kept, order[:, :most], values=True, axis=1)
     return np.asarray(np.where(kept, z, z0))

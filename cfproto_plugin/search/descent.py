@@ -63,7 +63,7 @@ def search_descent(problem: Problem, weights: Weights, guides: Guides) -> None:
                 _take_block(problem, block, found, ever, number, guides.kinds)
                 if number + 1 < weights.c_steps and block.proba is None:
                     _settle(problem, block, found)
-                problem.tick((number + (block.first + len(block.x) - 1) / schedule.steps) / weights.c_steps)
+                problem.report((number + (block.first + len(block.x) - 1) / schedule.steps) / weights.c_steps)
         ever |= found
         if problem.out_of_time():
             return

@@ -37,7 +37,7 @@ def search_path(problem: Problem, everything: Array, prototypes: Array, kinds: A
         part = slice(start, start + size)
         with problem.clock(everything[part]):
             _search_chunk(problem, everything[part], prototypes[part], kinds[part])
-        problem.tick(min(1.0, (start + size) / n))
+        problem.report(min(1.0, (start + size) / n))
 
 
 def _search_chunk(problem: Problem, rows: Array, prototypes: Array, kinds: Array) -> None:
@@ -69,4 +69,9 @@ def _first_valid(problem: Problem, rows: Array, prototypes: Array, kinds: Array,
         theta = f"theta={share / (1 - share):.3g}" if share < 1 else "the prototype itself"
         problem.best.kind[rows[i]] = kinds[i, j]
         problem.best.note[rows[i]] = f"reached on the path to a prototype at {theta}"
-    return np.asarray(np.where(valid.reshape(t.shape), t, np.inf).min(axis=-1))
+    first = np.where(valid.reshape(t.shape), t, np.inf)
+    if problem.config.polish != 0:
+        some = np.flatnonzero(np.isfinite(first).any(axis=-1).ravel())
+        place = some * t.shape[-1] + first.reshape(-1, t.shape[-1])[some].argmin(axis=1)
+        problem.starts.append((row[place], x[place], cost[place]))
+    return np.asarray(first.min(axis=-1))

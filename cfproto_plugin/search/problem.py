@@ -65,7 +65,10 @@ class Problem:
     deadline: float = np.inf
     tick: Callable[[float], None] = lambda _fraction: None
     copies: int = 1
+    span: tuple[float, float] = (0.0, 1.0)  # the part of the whole work that is being done
+    polish_calls: int = 0
     best: Best = field(init=False)
+    starts: list[tuple[Array, Array, Array]] = field(default_factory=list)  # valid points: row, x, cost
 
     def __post_init__(self) -> None:
         self.best = Best.none(self.rows)
@@ -78,6 +81,11 @@ class Problem:
     def out_of_time(self) -> bool:
         """Whether the time budget is spent."""
         return time.perf_counter() > self.deadline
+
+    def report(self, fraction: float) -> None:
+        """Say how much of the present part is done."""
+        low, high = self.span
+        self.tick(low + (high - low) * fraction)
 
     def open(self) -> Array:
         """Rows that have no counterfactual yet."""

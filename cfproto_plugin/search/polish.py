@@ -1,0 +1,177 @@
+"""Moving a counterfactual back towards its row, coordinate by coordinate, as long as its class allows.
+
+Model-agnostic and batched: in every round all coordinates of all points are tried at several places between the row's
+value and the present one, then the best of them together. Two predict calls a round, shared by all rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cfproto_plugin.protocols import Array, HasThresholds
+from cfproto_plugin.search.problem import Problem, elastic_net
+
+_PLACES = 8  # tried for every coordinate, the row's own value among them
+_STARTS = 4  # points of every row that are polished
+_LEAST_GAIN = 1e-3  # of the cost, below which a move is not worth a round
+_ROUNDS = 40
+_CELLS_PER_CHUNK = 4_000_000
+
+
+@dataclass
+class Points:
+    """Points being polished: the row each belongs to, its values, its cost, and the cost it may not go below."""
+
+    row: Array
+    x: Array
+    cost: Array
+    floor: Array
+
+
+def polish(problem: Problem, amount: float) -> None:
+    """Polish the starts of every row and keep the best.
+
+    amount 1 goes on until nothing improves, amount p stops at (1 - p) of the cost it started with: the less, the closer
+    the point stays to the class it was led to.
+    """
+    calls = problem.model.calls
+    points = _starts(problem, amount)
+    splits = _splits(problem)
+    active = np.arange(len(points.row))
+    for _ in range(_ROUNDS):
+        if not len(active) or problem.out_of_time():
+            break
+        with problem.clock(np.unique(points.row[active])):
+            active = _round(problem, points, active, splits)
+        problem.report(1 - len(active) / len(points.row))
+    problem.polish_calls = problem.model.calls - calls
+    before = problem.best.cost.copy()
+    taken = problem.keep(points.row, points.x, points.cost)
+    for i in points.row[taken]:
+        problem.best.note[i] += f", polished from {before[i]:.3g} to {problem.best.cost[i]:.3g}"
+
+
+def _starts(problem: Problem, amount: float) -> Points:
+    """The nearest starts of every row, the best found so far first."""
+    best = problem.best
+    found = np.flatnonzero(np.isfinite(best.cost))
+    row, x, cost = found, best.x[found], best.cost[found]
+    if problem.starts:
+        more_row, more_x, more_cost = (np.concatenate(part) for part in zip(*problem.starts, strict=True))
+        row, x, cost = (np.concatenate(pair) for pair in ((row, more_row), (x, more_x), (cost, more_cost)))
+        order = np.lexsort((cost, row))
+        row, x, cost = row[order], x[order], cost[order]
+        rank = np.arange(len(row)) - np.searchsorted(row, row)
+        kept = rank < _STARTS
+        row, x, cost = row[kept], x[kept], cost[kept]
+    return Points(row, x.copy(), cost.copy(), (1 - amount) * cost)
+
+
+def _splits(problem: Problem) -> list[Array] | None:
+    """The split values of a tree model, one array per column, if its columns are the table's."""
+    adapter = problem.model.adapter
+    if not problem.space.columns.plain or not isinstance(adapter, HasThresholds):
+        return None
+    found = adapter.thresholds()
+    return found if len(found) == problem.rows.x.shape[1] else None
+
+
+def _round(problem: Problem, points: Points, active: Array, splits: list[Array] | None) -> Array:
+    """Try to improve the active points; return those that improved."""
+    size = max(1, _CELLS_PER_CHUNK // (points.x.shape[1] ** 2 * _PLACES))
+    improved = [_improve(problem, points, active[i : i + size], splits) for i in range(0, len(active), size)]
+    return np.concatenate(improved)
+
+
+def _improve(problem: Problem, points: Points, active: Array, splits: list[Array] | None) -> Array:
+    own = problem.rows.x[points.row[active]]
+    here = points.x[active]
+    differs = (here != own) & ~(np.isnan(here) & np.isnan(own))
+    point, column = np.nonzero(differs)
+    if not len(point):
+        return active[:0]
+    values = _places(problem, here[point, column], own[point, column], points.row[active[point]], column, splits)
+    single = np.repeat(here[point], _PLACES, axis=0)
+    single[np.arange(len(single)), np.repeat(column, _PLACES)] = values.ravel()
+    owner = active[np.repeat(point, _PLACES)]
+    least = np.tile(np.where(np.arange(_PLACES) == 0, 0.0, _LEAST_GAIN), len(point))  # a full return always pays
+    cost = _cost(problem, single, points.row[owner])
+    cost = np.where(_valid(problem, points, single, owner, cost, least), cost, np.inf).reshape(-1, _PLACES)
+    best = cost.argmin(axis=1)
+    gain = points.cost[active[point]] - cost.min(axis=1)
+    good = np.flatnonzero(np.isfinite(gain))
+    if not len(good):
+        return active[:0]
+    moves = point[good], column[good], values[good, best[good]], gain[good]
+    return _together(problem, points, active, moves)
+
+
+def _together(problem: Problem, points: Points, active: Array, moves: tuple[Array, Array, Array, Array]) -> Array:
+    """Make the best moves of every point at once: the best one, the best two, ...; keep the best that is valid."""
+    point, column, value, gain = moves
+    order = np.lexsort((-gain, point))
+    point, column, value = point[order], column[order], value[order]
+    rank = np.arange(len(point)) - np.searchsorted(point, point)
+    combined = points.x[active[point]].copy()
+    for i in range(len(point)):  # the moves of a point up to the i-th
+        first = i - rank[i]
+        combined[i, column[first : i + 1]] = value[first : i + 1]
+    owner = active[point]
+    cost = _cost(problem, combined, points.row[owner])
+    valid = rank == 0
+    later = np.flatnonzero(~valid)
+    valid[later] = _valid(problem, points, combined[later], owner[later], cost[later], 0.0)
+    cost = np.where(valid, cost, np.inf)
+    order = np.lexsort((cost, point))
+    winner = order[np.unique(point[order], return_index=True)[1]]
+    points.x[owner[winner]] = combined[winner]
+    points.cost[owner[winner]] = cost[winner]
+    return owner[winner]
+
+
+def _valid(problem: Problem, points: Points, x: Array, owner: Array, cost: Array, least: Array | float) -> Array:
+    """Which points gain more than the least over their owner, do not fall below its floor, and have a wanted class."""
+    worth = (cost < (1 - least) * points.cost[owner]) & (cost >= points.floor[owner]) & (cost > 0)
+    at = np.flatnonzero(worth)
+    worth[at] = problem.judge(x[at], points.row[owner[at]])
+    return worth
+
+
+def _cost(problem: Problem, x: Array, row: Array) -> Array:
+    return elastic_net(problem.space.to_search(x) - problem.rows.z[row], problem.config.beta)
+
+
+def _places(problem: Problem, here: Array, own: Array, row: Array, column: Array, splits: list[Array] | None) -> Array:
+    """Values (m, places) from the row's own towards the present one. Those of a category are its own and no other."""
+    share = np.arange(_PLACES) / _PLACES
+    values = own[:, None] + share * (here - own)[:, None]
+    values[:, 0] = own
+    lower, upper = problem.rows.lower[row, column], problem.rows.upper[row, column]
+    step = problem.space.rules.step[column]
+    if splits is not None:
+        for i in np.flatnonzero(step == 0):
+            values[i, 1:] = _across(splits[column[i]], own[i], here[i], _PLACES - 1)
+    size = np.where(step > 0, step, 1.0)[:, None]
+    values = np.where(step[:, None] > 0, np.rint(values / size) * size, values)
+    values = np.where((values >= lower[:, None]) & (values <= upper[:, None]), values, here[:, None])
+    category = np.isin(column, list(problem.space.embeddings))
+    values[category] = own[category, None]
+    if problem.space.rules.allowed:
+        for at, choices in problem.space.rules.allowed.items():
+            banned = (column == at) & ~choices[own.astype(int) * (column == at)]
+            values[banned] = here[banned, None]
+    values[:, 0] = np.where((own >= lower) & (own <= upper) & ~category | np.isnan(own), own, values[:, 0])
+    return np.where(np.isnan(values) & ~np.isnan(own)[:, None], here[:, None], values)
+
+
+def _across(splits: Array, own: float, here: float, most: int) -> Array:
+    """Values just across the splits between own and here, on the far side; here itself where there are fewer."""
+    low, high = np.searchsorted(splits, (min(own, here), max(own, here)))
+    between = splits[low:high]
+    if len(between) > most:
+        between = between[np.linspace(0, len(between) - 1, most).astype(int)]
+    far = np.nextafter(between.astype(np.float32), np.float32(np.inf if here > own else -np.inf)).astype(float)
+    far = far[(far - own) * (far - here) <= 0]
+    return np.concatenate([far, np.full(most - len(far), here)])

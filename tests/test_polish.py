@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import networks
+import numpy as np
+import pytest
+
+from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
+from cfproto_plugin.search.polish import _across
+
+
+def cost(e, scale):
+    delta = (e.counterfactual - e.original) / scale
+    return 0.1 * np.abs(delta).sum(axis=1) + np.square(delta).sum(axis=1)
+
+
+@pytest.fixture(scope="module")
+def rows(cancer):
+    return cancer[0][:450], cancer[0][450:480]
+
+
+def explained(model, rows, **settings):
+    train, x = rows
+    return CounterfactualExplainer(model, search=SearchConfig(**settings)).fit(train).explain(x)
+
+
+def test_polishing_goes_from_the_class_to_the_row_as_its_amount_grows(forest, rows):
+    scale = rows[0].std(axis=0)
+    by_amount = [explained(forest, rows, polish=amount) for amount in (0, 0.5, 1)]
+    costs = np.array([cost(e, scale) for e in by_amount])
+    assert (np.diff(costs, axis=0) <= 1e-9).all()
+    assert costs[2].mean() < costs[1].mean() < costs[0].mean()
+    assert costs[2].mean() < 0.5 * costs[0].mean()
+    changed = [(e.counterfactual != e.original).sum(axis=1).mean() for e in by_amount]
+    assert changed[2] < changed[1] < changed[0]
+    for e in by_amount:
+        assert np.array_equal(forest.predict(e.counterfactual), e.counterfactual_class)
+
+
+def test_polish_never_goes_below_its_floor(forest, rows):
+    scale = rows[0].std(axis=0)
+    start, half = (cost(explained(forest, rows, polish=amount), scale) for amount in (0, 0.3))
+    assert (half >= 0.7 * start - 1e-9).all()
+
+
+def test_nothing_more_can_be_taken_back_after_full_polish(forest, rows):
+    """No single changed cell can return to the row's own value."""
+    e = explained(forest, rows, polish=1)
+    for before, after, kind in zip(e.original, e.counterfactual, e.counterfactual_class, strict=True):
+        columns = np.flatnonzero(before != after)
+        tried = np.repeat(after[None], len(columns), axis=0)
+        tried[np.arange(len(columns)), columns] = before[columns]
+        proba = forest.predict_proba(tried)
+        assert (proba[:, kind] <= 0.5 + 1e-12).all()
+
+
+def test_split_values_of_a_tree_are_used_themselves(rows, cancer):
+    from sklearn.tree import DecisionTreeClassifier
+
+    tree = DecisionTreeClassifier(max_depth=4, random_state=0).fit(rows[0], cancer[1][:450])
+    e = explained(tree, rows, polish=1)
+    splits = tree.tree_.threshold[tree.tree_.feature >= 0]
+    for change in e.changes():
+        assert np.isclose(splits, change.after, rtol=1e-6).any(), change
+
+
+def test_values_across_splits_lie_beyond_them_and_not_beyond_the_present_value():
+    splits = np.array([1.0, 2.0, 3.0, 4.0])
+    up = _across(splits, 0.5, 3.5, 5)
+    assert (up[:3] > [1, 2, 3]).all()
+    assert np.allclose(up[:3], [1, 2, 3])
+    assert up[3:].tolist() == [3.5, 3.5]
+    down = _across(splits, 3.5, 1.5, 5)
+    assert sorted(down[:2]) == pytest.approx([2, 3])
+    assert (np.sort(down[:2]) < [2, 3]).all()
+
+
+def test_rules_survive_polishing(forest, rows):
+    rules = Features(immutable=(0,), increasing=(1,), ranges={4: (0.09, 0.11)}, integer=(21,), step={3: 10.0})
+    e = CounterfactualExplainer(forest, features=rules).fit(rows[0]).explain(rows[1])
+    ok = np.isin(e.status, ["found", "fallback"])
+    x, cf = rows[1][ok], e.counterfactual[ok]
+    assert ok.sum() > 20
+    assert np.array_equal(cf[:, 0], x[:, 0])
+    assert (cf[:, 1] >= x[:, 1]).all()
+    assert ((cf[:, 4] >= 0.09) & (cf[:, 4] <= 0.11)).all()
+    changed = cf[:, 21] != x[:, 21]
+    assert np.array_equal(cf[changed, 21], np.rint(cf[changed, 21]))
+    stepped = cf[:, 3] != x[:, 3]
+    assert np.allclose(cf[stepped, 3] % 10, 0)
+
+
+def test_networks_are_polished_too(golden):
+    model = networks.in_torch(golden.layers)
+    search = SearchConfig(beta=0.01, polish=1)
+    e = CounterfactualExplainer(model, features=golden.features, search=search).fit(golden.x_train).explain(golden.x)
+    assert set(e.status) == {"found"}
+    delta = e.counterfactual - golden.x
+    reached = (0.01 * np.abs(delta).sum(axis=1) + np.square(delta).sum(axis=1)).mean()
+    assert reached < 14.2
+    assert np.array_equal(networks.forward(golden.layers, e.counterfactual).argmax(axis=1), e.counterfactual_class)
+
+
+def test_images_and_encoders_are_not_polished_by_default(digits):
+    images = digits.x.reshape(-1, 8, 8)
+
+    def model(x):
+        return networks.forward(digits.classifier, x.reshape(len(x), -1))
+
+    e = CounterfactualExplainer(model).fit(images).explain(images[:2])
+    assert e.meta["n_polish_calls"] == 0
