@@ -14,7 +14,14 @@ from cfproto_plugin.config import SearchConfig
 from cfproto_plugin.errors import ConfigError, InputError, ModelError
 from cfproto_plugin.features import Features
 from cfproto_plugin.plugins import registry
-from cfproto_plugin.protocols import Array, CategoryDistance, GradientAdapter, ModelAdapter, PrototypeProvider
+from cfproto_plugin.protocols import (
+    Array,
+    CategoryDistance,
+    GradientAdapter,
+    HasThresholds,
+    ModelAdapter,
+    PrototypeProvider,
+)
 from cfproto_plugin.search.descent import Weights
 from cfproto_plugin.search.model import SearchModel
 from cfproto_plugin.space import FeatureSpace
@@ -61,6 +68,7 @@ class Fitted:
     absent: tuple[Any, ...]  # classes the model predicts for no training row
     provider: PrototypeProvider
     plan: Plan
+    splits: list[Array] | None  # where a tree model splits the columns of the table
 
     @classmethod
     def learn(
@@ -91,7 +99,8 @@ class Fitted:
         if columns.categories:
             space = space.embedded(train, labels, make_distance(distance), features)
         provider = provider.fit(space.to_search(train).reshape(len(train), *space.shape), labels)
-        return cls(models, space, train, labels, classes, absent, provider, plan)
+        splits = _splits(models.classifier, columns) if plan.polish > 0 else None
+        return cls(models, space, train, labels, classes, absent, provider, plan, splits)
 
 
 def encoder_of(provider: PrototypeProvider) -> ModelAdapter | None:
@@ -164,6 +173,14 @@ def first_prediction(model: SearchModel, x: Array, what: str) -> Array:
             f"row {row} of {what} is NaN in column {model.space.columns.describe(at)}, and the model does not accept "
             f"missing values ({type(error).__name__}). Fill it in, or use a model that accepts NaN."
         ) from error
+
+
+def _splits(adapter: ModelAdapter, columns: Columns) -> list[Array] | None:
+    """The split values of a tree model whose columns are those of the table."""
+    if not columns.plain or not isinstance(adapter, HasThresholds):
+        return None
+    found = adapter.thresholds()
+    return found if len(found) == len(columns.attributes) else None
 
 
 def _class_labels(adapter: ModelAdapter, n_columns: int) -> Array:

@@ -47,7 +47,7 @@ def solve(fitted: Fitted, problem: Problem) -> tuple[list[str], list[str], Array
         fall_back(problem, fitted.train, fitted.labels)
     if polishing and not problem.out_of_time():
         problem.span = (problem.span[1], 1.0)
-        polish(problem, fitted.plan.polish)
+        polish(problem, fitted.plan.polish, fitted.splits)
     problem.tick(1.0)
     proba, good = _verify(fitted, problem)
     if problem.copies > 1:

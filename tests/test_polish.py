@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
-from cfproto_plugin.search.polish import _across
+from cfproto_plugin.search.polish import across
 
 
 def cost(e, scale):
@@ -65,13 +65,13 @@ def test_split_values_of_a_tree_are_used_themselves(rows, cancer):
 
 def test_values_across_splits_lie_beyond_them_and_not_beyond_the_present_value():
     splits = np.array([1.0, 2.0, 3.0, 4.0])
-    up = _across(splits, 0.5, 3.5, 5)
-    assert (up[:3] > [1, 2, 3]).all()
-    assert np.allclose(up[:3], [1, 2, 3])
-    assert up[3:].tolist() == [3.5, 3.5]
-    down = _across(splits, 3.5, 1.5, 5)
-    assert sorted(down[:2]) == pytest.approx([2, 3])
-    assert (np.sort(down[:2]) < [2, 3]).all()
+    up, down, none = across(splits, np.array([0.5, 3.5, 1.2]), np.array([3.5, 1.5, 1.4]), 5)
+    assert np.unique(up) == pytest.approx([1, 2, 3, 3.5])
+    assert (np.unique(up)[:3] > [1, 2, 3]).all()
+    assert np.unique(down) == pytest.approx([1.5, 2, 3])
+    assert (np.unique(down)[1:] < [2, 3]).all()
+    assert set(none) == {1.4}
+    assert across(np.array([]), np.array([0.0]), np.array([1.0]), 3).tolist() == [[1.0, 1.0, 1.0]]
 
 
 def test_rules_survive_polishing(forest, rows):

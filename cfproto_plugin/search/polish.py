@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cfproto_plugin.protocols import Array, HasThresholds
+from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.problem import Problem, elastic_net
 
 _PLACES = 8  # tried for every coordinate, the row's own value among them
@@ -30,15 +30,14 @@ class Points:
     floor: Array
 
 
-def polish(problem: Problem, amount: float) -> None:
-    """Polish the starts of every row and keep the best.
+def polish(problem: Problem, amount: float, splits: list[Array] | None) -> None:
+    """Polish the starts of every row and keep the best. splits: where a tree model splits the columns of the table.
 
     amount 1 goes on until nothing improves, amount p stops at (1 - p) of the cost it started with: the less, the closer
     the point stays to the class it was led to.
     """
     calls = problem.model.calls
     points = _starts(problem, amount)
-    splits = _splits(problem)
     active = np.arange(len(points.row))
     for _ in range(_ROUNDS):
         if not len(active) or problem.out_of_time():
@@ -67,15 +66,6 @@ def _starts(problem: Problem, amount: float) -> Points:
         kept = rank < _STARTS
         row, x, cost = row[kept], x[kept], cost[kept]
     return Points(row, x.copy(), cost.copy(), (1 - amount) * cost)
-
-
-def _splits(problem: Problem) -> list[Array] | None:
-    """The split values of a tree model, one array per column, if its columns are the table's."""
-    adapter = problem.model.adapter
-    if not problem.space.columns.plain or not isinstance(adapter, HasThresholds):
-        return None
-    found = adapter.thresholds()
-    return found if len(found) == problem.rows.x.shape[1] else None
 
 
 def _round(problem: Problem, points: Points, active: Array, splits: list[Array] | None) -> Array:
@@ -151,8 +141,9 @@ def _places(problem: Problem, here: Array, own: Array, row: Array, column: Array
     lower, upper = problem.rows.lower[row, column], problem.rows.upper[row, column]
     step = problem.space.rules.step[column]
     if splits is not None:
-        for i in np.flatnonzero(step == 0):
-            values[i, 1:] = _across(splits[column[i]], own[i], here[i], _PLACES - 1)
+        for at in np.unique(column[step == 0]):
+            here_too = (column == at) & ~np.isnan(own)
+            values[here_too, 1:] = across(splits[at], own[here_too], here[here_too], _PLACES - 1)
     size = np.where(step > 0, step, 1.0)[:, None]
     values = np.where(step[:, None] > 0, np.rint(values / size) * size, values)
     values = np.where((values >= lower[:, None]) & (values <= upper[:, None]), values, here[:, None])
@@ -166,12 +157,16 @@ def _places(problem: Problem, here: Array, own: Array, row: Array, column: Array
     return np.where(np.isnan(values) & ~np.isnan(own)[:, None], here[:, None], values)
 
 
-def _across(splits: Array, own: float, here: float, most: int) -> Array:
-    """Values just across the splits between own and here, on the far side; here itself where there are fewer."""
-    low, high = np.searchsorted(splits, (min(own, here), max(own, here)))
-    between = splits[low:high]
-    if len(between) > most:
-        between = between[np.linspace(0, len(between) - 1, most).astype(int)]
-    far = np.nextafter(between.astype(np.float32), np.float32(np.inf if here > own else -np.inf)).astype(float)
-    far = far[(far - own) * (far - here) <= 0]
-    return np.concatenate([far, np.full(most - len(far), here)])
+def across(splits: Array, own: Array, here: Array, most: int) -> Array:
+    """Values (m, most) just across the splits between own and here, on the far side; here itself where fewer."""
+    low = np.searchsorted(splits, np.minimum(own, here))
+    count = np.searchsorted(splits, np.maximum(own, here)) - low
+    at = low[:, None] + np.arange(most) * np.maximum(count, 1)[:, None] // most
+    fresh = np.diff(at, axis=1, prepend=-1) > 0
+    chosen = (
+        splits[np.minimum(at, max(len(splits) - 1, 0))] if len(splits) else np.broadcast_to(here[:, None], at.shape)
+    )
+    towards = np.where(here > own, np.float32(np.inf), np.float32(-np.inf))[:, None]
+    far = np.nextafter(chosen.astype(np.float32), towards).astype(here.dtype)
+    inside = (far - own[:, None]) * (far - here[:, None]) <= 0
+    return np.where(fresh & inside & (count > 0)[:, None], far, here[:, None])
