@@ -92,4 +92,5 @@ def _lines(line: Explanation) -> list[str]:
     rows = [(str(change.feature), *pair(change.before, change.after)) for change in changes[:_SHOWN]]
     table = aligned([("feature", "before", "after"), *rows], right=(1, 2))
     hidden = len(changes) - len(rows)
-    return [heading, *(f"  {text}" for text in table), *([f"  and {hidden} smaller changes"] if hidden else [])]
+    rest = [f"  and {hidden} smaller change{'s' * (hidden > 1)}"] if hidden else []
+    return [heading, *(f"  {text}" for text in table), *rest]

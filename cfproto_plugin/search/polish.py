@@ -6,28 +6,17 @@ value and the present one, then the best of them together. Two predict calls a r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.search.problem import Problem, elastic_net
+from cfproto_plugin.search.boundary import slide
+from cfproto_plugin.search.points import Points, cost_of, starting_points, worthwhile
+from cfproto_plugin.search.problem import Problem
 
 _PLACES = 8  # tried for every coordinate, the row's own value among them
-_STARTS = 4  # points of every row that are polished
 _LEAST_GAIN = 1e-3  # of the cost, below which a move is not worth a round
 _ROUNDS = 40
 _CELLS_PER_CHUNK = 4_000_000
-
-
-@dataclass
-class Points:
-    """Points being polished: the row each belongs to, its values, its cost, and the cost it may not go below."""
-
-    row: Array
-    x: Array
-    cost: Array
-    floor: Array
 
 
 def polish(problem: Problem, amount: float, splits: list[Array] | None) -> None:
@@ -37,7 +26,9 @@ def polish(problem: Problem, amount: float, splits: list[Array] | None) -> None:
     the point stays to the class it was led to.
     """
     calls = problem.model.calls
-    points = _starts(problem, amount)
+    points = starting_points(problem, amount)
+    if problem.model.has_gradient and not problem.space.rounds:
+        slide(problem, points)
     active = np.arange(len(points.row))
     for _ in range(_ROUNDS):
         if not len(active) or problem.out_of_time():
@@ -50,22 +41,6 @@ def polish(problem: Problem, amount: float, splits: list[Array] | None) -> None:
     taken = problem.keep(points.row, points.x, points.cost)
     for i in points.row[taken]:
         problem.best.note[i] += f", polished from {before[i]:.3g} to {problem.best.cost[i]:.3g}"
-
-
-def _starts(problem: Problem, amount: float) -> Points:
-    """The nearest starts of every row, the best found so far first."""
-    best = problem.best
-    found = np.flatnonzero(np.isfinite(best.cost))
-    row, x, cost = found, best.x[found], best.cost[found]
-    if problem.starts:
-        more_row, more_x, more_cost = (np.concatenate(part) for part in zip(*problem.starts, strict=True))
-        row, x, cost = (np.concatenate(pair) for pair in ((row, more_row), (x, more_x), (cost, more_cost)))
-        order = np.lexsort((cost, row))
-        row, x, cost = row[order], x[order], cost[order]
-        rank = np.arange(len(row)) - np.searchsorted(row, row)
-        kept = rank < _STARTS
-        row, x, cost = row[kept], x[kept], cost[kept]
-    return Points(row, x.copy(), cost.copy(), (1 - amount) * cost)
 
 
 def _round(problem: Problem, points: Points, active: Array, splits: list[Array] | None) -> Array:
@@ -87,8 +62,8 @@ def _improve(problem: Problem, points: Points, active: Array, splits: list[Array
     single[np.arange(len(single)), np.repeat(column, _PLACES)] = values.ravel()
     owner = active[np.repeat(point, _PLACES)]
     least = np.tile(np.where(np.arange(_PLACES) == 0, 0.0, _LEAST_GAIN), len(point))  # a full return always pays
-    cost = _cost(problem, single, points.row[owner])
-    cost = np.where(_valid(problem, points, single, owner, cost, least), cost, np.inf).reshape(-1, _PLACES)
+    cost = cost_of(problem, single, points.row[owner])
+    cost = np.where(worthwhile(problem, points, single, owner, cost, least), cost, np.inf).reshape(-1, _PLACES)
     best = cost.argmin(axis=1)
     gain = points.cost[active[point]] - cost.min(axis=1)
     good = np.flatnonzero(np.isfinite(gain))
@@ -109,28 +84,16 @@ def _together(problem: Problem, points: Points, active: Array, moves: tuple[Arra
         first = i - rank[i]
         combined[i, column[first : i + 1]] = value[first : i + 1]
     owner = active[point]
-    cost = _cost(problem, combined, points.row[owner])
+    cost = cost_of(problem, combined, points.row[owner])
     valid = rank == 0
     later = np.flatnonzero(~valid)
-    valid[later] = _valid(problem, points, combined[later], owner[later], cost[later], 0.0)
+    valid[later] = worthwhile(problem, points, combined[later], owner[later], cost[later], 0.0)
     cost = np.where(valid, cost, np.inf)
     order = np.lexsort((cost, point))
     winner = order[np.unique(point[order], return_index=True)[1]]
     points.x[owner[winner]] = combined[winner]
     points.cost[owner[winner]] = cost[winner]
     return owner[winner]
-
-
-def _valid(problem: Problem, points: Points, x: Array, owner: Array, cost: Array, least: Array | float) -> Array:
-    """Which points gain more than the least over their owner, do not fall below its floor, and have a wanted class."""
-    worth = (cost < (1 - least) * points.cost[owner]) & (cost >= points.floor[owner]) & (cost > 0)
-    at = np.flatnonzero(worth)
-    worth[at] = problem.judge(x[at], points.row[owner[at]])
-    return worth
-
-
-def _cost(problem: Problem, x: Array, row: Array) -> Array:
-    return elastic_net(problem.space.to_search(x) - problem.rows.z[row], problem.config.beta)
 
 
 def _places(problem: Problem, here: Array, own: Array, row: Array, column: Array, splits: list[Array] | None) -> Array:

@@ -1,0 +1,51 @@
+"""Valid counterfactuals on their way back to their rows. Shared by polishing and sliding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cfproto_plugin.protocols import Array
+from cfproto_plugin.search.problem import Problem, elastic_net
+
+_STARTS = 4  # points of every row that are improved
+
+
+@dataclass
+class Points:
+    """Points being polished: the row each belongs to, its values, its cost, and the cost it may not go below."""
+
+    row: Array
+    x: Array
+    cost: Array
+    floor: Array
+
+
+def starting_points(problem: Problem, amount: float) -> Points:
+    """The nearest starts of every row, the best found so far first."""
+    best = problem.best
+    found = np.flatnonzero(np.isfinite(best.cost))
+    row, x, cost = found, best.x[found], best.cost[found]
+    if problem.starts:
+        more_row, more_x, more_cost = (np.concatenate(part) for part in zip(*problem.starts, strict=True))
+        row, x, cost = (np.concatenate(pair) for pair in ((row, more_row), (x, more_x), (cost, more_cost)))
+        order = np.lexsort((cost, row))
+        row, x, cost = row[order], x[order], cost[order]
+        rank = np.arange(len(row)) - np.searchsorted(row, row)
+        kept = rank < _STARTS
+        row, x, cost = row[kept], x[kept], cost[kept]
+    return Points(row, x.copy(), cost.copy(), (1 - amount) * cost)
+
+
+def worthwhile(problem: Problem, points: Points, x: Array, owner: Array, cost: Array, least: Array | float) -> Array:
+    """Which points gain more than the least over their owner, do not fall below its floor, and have a wanted class."""
+    worth = (cost < (1 - least) * points.cost[owner]) & (cost >= points.floor[owner]) & (cost > 0)
+    at = np.flatnonzero(worth)
+    worth[at] = problem.judge(x[at], points.row[owner[at]])
+    return worth
+
+
+def cost_of(problem: Problem, x: Array, row: Array) -> Array:
+    """beta·L1 + L2 of table rows."""
+    return elastic_net(problem.space.to_search(x) - problem.rows.z[row], problem.config.beta)
