@@ -6,7 +6,7 @@ import networks
 import numpy as np
 import pytest
 
-from cfproto_plugin import CounterfactualExplainer, SearchConfig
+from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
 
 
 def cost(e):
@@ -93,3 +93,20 @@ def test_loss_e_on_a_forest_predicts_in_a_few_batches_not_once_per_step(forest, 
     e = CounterfactualExplainer(forest, search=search).fit(cancer[0][:450]).explain(cancer[0][450:460])
     assert e.meta["n_predict_calls"] <= 8
     assert (e.status == "found").any()
+
+
+def test_identical_rows_of_a_batch_are_predicted_once():
+    seen = []
+
+    def model(x):
+        seen.append(x)
+        p = (x.sum(axis=1) > 5).astype(float)
+        return np.stack([1 - p, p], axis=1)
+
+    train = np.random.default_rng(0).integers(0, 8, size=(80, 3)).astype(float)
+    explainer = CounterfactualExplainer(model, features=Features(integer=(0, 1, 2))).fit(train)
+    seen.clear()
+    e = explainer.explain(train[:30])
+    assert set(e.status) == {"found"}
+    assert all(len(np.unique(batch, axis=0)) == len(batch) for batch in seen)
+    assert np.array_equal(model(e.counterfactual).argmax(axis=1), e.counterfactual_class)
