@@ -1,6 +1,6 @@
-"""Run the benchmarks and write their results: `make bench`.
+"""Run the benchmarks and write their results: `make bench`, or `python benchmarks/run.py adult trees` for some of them.
 
-Writes benchmarks/results/<name>.json and the page docs/benchmarks.md that is made from them.
+Writes benchmarks/results/<name>.json, then the page docs/benchmarks.md from all the results there are.
 """
 
 from __future__ import annotations
@@ -9,18 +9,21 @@ import datetime as dt
 import json
 import os
 import platform
+import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+import adult
 import reference
 import trees
 
 HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "results"
 PACKAGES = ("cfproto-plugin", "numpy", "scipy", "scikit-learn", "torch", "tensorflow", "keras", "xgboost-cpu")
-BENCHMARKS = {"reference": reference, "trees": trees}
+BENCHMARKS = {"reference": reference, "trees": trees, "adult": adult}
 
 
 def table(lines: list[dict[str, Any]]) -> str:
@@ -46,22 +49,34 @@ def page(results: dict[str, Any]) -> str:
     return "\n".join(parts)
 
 
-def main() -> None:
-    """Run all, then write all."""
-    results = {}
-    for name, module in BENCHMARKS.items():
-        print(f"{name} ...", flush=True)
-        results[name] = {
-            "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
-            "command": "make bench",
-            "versions": {"python": platform.python_version(), **{package: version(package) for package in PACKAGES}},
-            "lines": module.measure(),
-        }
-        (HERE / "results").mkdir(exist_ok=True)
-        (HERE / "results" / f"{name}.json").write_text(json.dumps(results[name], indent=2) + "\n")
-        print(table(results[name]["lines"]), flush=True)
+def run(name: str) -> None:
+    """Measure one and keep its result; what was measured before stays if there is nothing to measure."""
+    print(f"{name} ...", flush=True)
+    lines = BENCHMARKS[name].measure()
+    if not lines:
+        return
+    result = {
+        "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
+        "command": f"OMP_NUM_THREADS=1 PYTHONPATH=tests python benchmarks/run.py {name}",
+        "versions": {"python": platform.python_version(), **{package: version(package) for package in PACKAGES}},
+        "lines": lines,
+    }
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=2) + "\n")
+    print(table(lines), flush=True)
+
+
+def main(names: list[str]) -> None:
+    """Run those named, all without a name, and write the page."""
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        sys.exit(f"there is no benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    for name in names or BENCHMARKS:
+        run(name)
+    files = {name: RESULTS / f"{name}.json" for name in BENCHMARKS}
+    results = {name: json.loads(file.read_text()) for name, file in files.items() if file.exists()}
     (HERE.parent / "docs" / "benchmarks.md").write_text(page(results))
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -8,43 +8,62 @@ from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.path import search_path
 from cfproto_plugin.search.problem import Problem, elastic_net
 
-_ROUNDS = (16, 64)  # prototypes of a row, nearest first, in growing rounds
-_AT_ONCE = 16
+_PROTOTYPES = 16
+_FIRST_TRY, _GROWTH = 256, 4  # training rows of one row that are predicted together, nearest first
 
 
 def fall_back(problem: Problem, train: Array, labels: Array) -> Array:
-    """Search the paths to training rows (N, A) of wanted classes, moved inside the bounds; return the rows helped.
+    """Search the paths to training rows (N, A) of wanted classes, moved inside the rules; return the rows helped.
 
-    The prototypes of the search are nearest before the rules are applied, these are nearest after.
+    The prototypes of the search are nearest before the rules are applied, these are nearest after. First the nearest
+    few of all rows at once; then, row by row, as many as it takes to find one that keeps its class inside the rules.
     """
     missed = problem.open()
-    done = 0
-    for most in _ROUNDS:
+    for choose in (_nearest, _nearest_valid):
         rows = problem.open()
         if not len(rows) or problem.out_of_time():
             break
         with problem.clock(rows):
-            found = [nearest_inside(problem, row, train, labels, most) for row in rows]
+            found = [choose(problem, row, *_inside(problem, row, train, labels)) for row in rows]
             z, kinds = (np.stack(part) for part in zip(*found, strict=True))
-        for start in range(done, most, _AT_ONCE):
-            part = slice(start, start + _AT_ONCE)
-            search_path(problem, rows, z[:, part], kinds[:, part])
-        done = most
+        search_path(problem, rows, z, kinds)
     helped = missed[np.isfinite(problem.best.cost[missed])]
     for i in helped:
         problem.best.note[i] = "reached on the way to a training row of that class, moved inside the rules"
     return helped
 
 
-def nearest_inside(problem: Problem, row: int, train: Array, labels: Array, most: int) -> tuple[Array, Array]:
-    """Search points (most, A) and classes of the training rows that are nearest once they are inside the bounds."""
+def _inside(problem: Problem, row: int, train: Array, labels: Array) -> tuple[Array, Array]:
+    """Training rows of the wanted classes as search points inside the bounds of the row, nearest first; their classes.
+
+    Copies of a row take turns.
+    """
     wanted = np.flatnonzero(problem.allowed[row][labels])
     one = problem.rows.take(np.array([row]))
     z = problem.space.to_search(train[wanted].astype(one.x.dtype, copy=False))
     z = np.minimum(np.maximum(z, one.z_lower), one.z_upper)
     order = np.argsort(elastic_net(z - one.z, problem.config.beta), kind="stable")
-    nearest = order[row % problem.copies :: problem.copies][:most]
-    points, kinds = np.repeat(one.z, most, axis=0), np.full(most, -1)
-    points[: len(nearest)] = z[nearest]
-    kinds[: len(nearest)] = labels[wanted[nearest]]
-    return points, kinds
+    order = order[row % problem.copies :: problem.copies]
+    return z[order], labels[wanted[order]]
+
+
+def _nearest(problem: Problem, row: int, z: Array, kinds: Array) -> tuple[Array, Array]:
+    """The nearest points (16, A) and their classes; class -1 where there are fewer."""
+    points, found = np.repeat(problem.rows.z[[row]], _PROTOTYPES, axis=0), np.full(_PROTOTYPES, -1)
+    count = min(_PROTOTYPES, len(z))
+    points[:count], found[:count] = z[:count], kinds[:count]
+    return points, found
+
+
+def _nearest_valid(problem: Problem, row: int, z: Array, kinds: Array) -> tuple[Array, Array]:
+    """The nearest points that are counterfactuals themselves, sought in growing batches."""
+    start, size = 0, _FIRST_TRY
+    while start < len(z) and not problem.out_of_time():
+        part = slice(start, start + size)
+        rows = np.full(len(z[part]), row)
+        x, cost = problem.decode(z[part], rows)
+        valid = np.flatnonzero((cost > 0) & problem.judge(x, rows))
+        if len(valid):
+            return _nearest(problem, row, z[part][valid], kinds[part][valid])
+        start, size = start + size, size * _GROWTH
+    return _nearest(problem, row, z[:0], kinds[:0])
