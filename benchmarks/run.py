@@ -18,12 +18,13 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import adult
 import reference
+import scaling
 import trees
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
 PACKAGES = ("cfproto-plugin", "numpy", "scipy", "scikit-learn", "torch", "tensorflow", "keras", "xgboost-cpu")
-BENCHMARKS = {"reference": reference, "trees": trees, "adult": adult}
+BENCHMARKS = {"reference": reference, "trees": trees, "adult": adult, "scaling": scaling}
 
 
 def table(lines: list[dict[str, Any]]) -> str:
