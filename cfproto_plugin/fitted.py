@@ -27,7 +27,7 @@ from cfproto_plugin.search.model import SearchModel
 from cfproto_plugin.space import FeatureSpace
 
 log = logging.getLogger(__name__)
-_PER_CLASS = 4  # prototypes of each class the path may try; the first is the paper's
+_PER_CLASS = 8  # prototypes of each class the path may try; the first is the paper's
 
 
 @dataclass(frozen=True)
