@@ -1,12 +1,13 @@
 # make demo   explain a model in a light environment of its own (no torch, no tensorflow)
 # make test   lint and the whole test suite, in an environment with every framework
+# make bench-peers   the same models and rows with alibi, DiCE, NICE and treecf, each in an environment of its own
 PYTHON ?= python3
 ENV := .venv
 DEMO_ENV := .venv-demo
 PINS := tests/constraints.txt
 INSTALL := -m pip install -q --no-compile -c $(PINS)
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test lint bench bench-peers docs clean
 
 demo: $(DEMO_ENV)/ready
 	$(DEMO_ENV)/bin/cfproto demo
@@ -22,11 +23,14 @@ lint: $(ENV)/ready
 bench: $(ENV)/ready
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(ENV)/bin/python benchmarks/run.py
 
+bench-peers: $(ENV)/ready
+	$(ENV)/bin/python benchmarks/peers/run.py
+
 docs: $(ENV)/docs
 	$(ENV)/bin/mkdocs build --strict -f - < docs/mkdocs.yml
 
 clean:
-	rm -rf $(ENV) $(DEMO_ENV) site build dist cfproto-report.html .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(ENV) $(DEMO_ENV) .venv-peers site build dist cfproto-report.html .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # An environment is made anew when its stamp is older than what it was made from. xgboost-cpu is imported as xgboost and
 # leaves out 470 MB of GPU libraries.

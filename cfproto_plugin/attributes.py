@@ -91,9 +91,10 @@ def check_dtypes(raw: Any, names: tuple[Any, ...] | None) -> None:
     """Refuse dates, durations and complex numbers, which are neither numbers nor categories."""
     if names is not None:
         check_unique(names, "the training data")
-    for name, dtype in [("of the array", raw.dtype)] if names is None else raw.dtypes.items():
+    for name, dtype in [(None, raw.dtype)] if names is None else raw.dtypes.items():
         if getattr(dtype, "kind", "O") in "cmM":
-            raise InputError(f"column {name!r} holds {dtype}; turn it into a number or a category first")
+            where = "the array" if names is None else f"column {name!r}"
+            raise InputError(f"{where} holds {dtype}; turn it into numbers or categories first")
 
 
 def check_unique(names: Sequence[Any], what: str) -> None:

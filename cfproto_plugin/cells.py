@@ -155,6 +155,9 @@ def _nullable(dtype: Any) -> str:
 
 def _exactly(column: Any, dtype: Any) -> Any:
     """The column as dtype, or None if a value would not survive: 2.5 as an integer, a category that has no code."""
+    there = ~np.asarray(column.isna())
+    if hasattr(dtype, "categories") and not column[there].isin(dtype.categories).all():
+        return None
     try:
         with np.errstate(invalid="ignore", over="ignore"):
             made = column.astype(dtype)
@@ -162,6 +165,5 @@ def _exactly(column: Any, dtype: Any) -> Any:
         return None
     numbers = not is_category(made.dtype) and not is_category(column.dtype)
     kind = {} if numbers else {"dtype": object}
-    there = ~np.asarray(column.isna())
     same = made[there].to_numpy(**kind) == column[there].to_numpy(**kind)
     return made if np.all(same) else None

@@ -78,11 +78,11 @@ class Columns:
 
     @cached_property
     def single(self) -> Array:
-        """(A,) bool: numbers that the user's column holds in 32 bits."""
-        found = [
-            self.dtypes is not None and str(self.dtypes[a.sources[0]]).lower() == "float32" for a in self.attributes
-        ]
-        return np.array(found, dtype=bool) & [a.levels is None for a in self.attributes]
+        """(A,) bool: numbers that the user's column holds in 32 bits and the table in 64."""
+        narrow = [str(dtype).lower() == "float32" for dtype in self.dtypes or ()]
+        if not any(narrow) or all(narrow):
+            return np.zeros(len(self.attributes), dtype=bool)
+        return np.array([a.levels is None and narrow[a.sources[0]] for a in self.attributes])
 
     @cached_property
     def plain(self) -> bool:
@@ -151,8 +151,9 @@ class Columns:
         return code
 
     def _mixed(self, raw: Any) -> Array:
+        single = not is_frame(raw) and raw.dtype == np.float32
         parts = [self._part(raw, attribute) for attribute in self.attributes]
-        return np.stack(parts, axis=1)
+        return np.stack(parts, axis=1).astype(np.float32 if single else np.float64, copy=False)
 
     def _part(self, raw: Any, attribute: Attribute) -> Array:
         if attribute.group:

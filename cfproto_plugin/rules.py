@@ -188,25 +188,25 @@ def _relation(relation: Any, columns: Columns) -> tuple[str, Relation]:
     if match is None:
         raise ConfigError(f"relation {relation!r} cannot be read; expected such as 'a <= b' or 'a >= 3', or a function")
     left, compare, right = match[1], _COMPARE[match[2]], match[3]
-    if _is_number(left) and _is_number(right):
+    if not {_named(left, columns), _named(right, columns)} - {None}:
         raise ConfigError(f"relation {relation!r} names no column; columns without a name need a function")
     first, second = _operand(left, columns, relation), _operand(right, columns, relation)
     return relation, lambda x: compare(first(x), second(x))
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _operand(text: str, columns: Columns, relation: Any) -> Callable[[Array], Any]:
-    if _is_number(text) and text not in (columns.names or ()):
-        number = float(text)
-        return lambda _x: number
+    if _named(text, columns) is None:
+        return lambda _x: float(text)
     at = columns.find(text, f"relation {relation!r}")
     if at in columns.categories:
         raise ConfigError(f"relation {relation!r}: {text!r} is a category; pass a function instead")
     return lambda x: x[:, at]
+
+
+def _named(text: str, columns: Columns) -> str | None:
+    """The text if it stands for a column, None if it is a number."""
+    try:
+        float(text)
+    except ValueError:
+        return text
+    return text if text in (columns.names or ()) else None

@@ -20,9 +20,11 @@ def infeasible(space: FeatureSpace, rows: Rows) -> dict[int, str]:
     reasons: dict[int, str] = {}
     name = space.columns.describe
     for i, at in np.argwhere(rows.lower > rows.upper).tolist():
+        step = space.rules.step[at]
+        grid = f" in steps of {step:g}" if step > 0 else ""
         reasons[i] = (
             f"the rules leave no value for column {name(at)}: at least {rows.lower[i, at]:g} and at most "
-            f"{rows.upper[i, at]:g}"
+            f"{rows.upper[i, at]:g}{grid}"
         )
     for at in np.flatnonzero(space.rules.fixed).tolist():
         if at in space.rules.allowed:
@@ -30,7 +32,7 @@ def infeasible(space: FeatureSpace, rows: Rows) -> dict[int, str]:
                 reasons[i] = f"column {name(at)} is immutable, and its category is not among those allowed"
     still = (rows.z_lower == rows.z_upper) & (rows.z_lower == rows.z)
     for i in np.flatnonzero(still.all(axis=1)).tolist():
-        reasons.setdefault(i, "every column is fixed by immutable, ranges or allowed")
+        reasons.setdefault(i, "every column is fixed, by a rule or because the training data knows no other value")
     return reasons
 
 
@@ -142,4 +144,4 @@ def _why_not(fitted: Fitted, problem: Problem, i: int) -> str:
         return f"the model predicts class {names} for no training row, so nothing leads there"
     proba = "" if problem.config.min_proba is None else f" with probability {problem.config.min_proba:g}"
     hint = "" if problem.config.fallback else "; fallback=True would try training rows"
-    return f"no point of the search had class {names}{proba}{hint}"
+    return f"no point of the search that keeps the rules had class {names}{proba}{hint}"

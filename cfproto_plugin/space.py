@@ -104,8 +104,8 @@ class FeatureSpace:
         if self.is_identity and np.isnan(x).any():
             row, at = np.argwhere(np.isnan(x))[0]
             raise InputError(
-                f"row {row} is NaN in column {self.columns.describe(at)}; training data without NaN and without scaling "
-                "leave it no place in the search. Fill it in, or use Features(scale='auto')."
+                f"row {row} is NaN in column {self.columns.describe(at)}, and neither missing training values nor "
+                "scaling give it a place in the search. Fill it in, or use Features(scale='auto')."
             )
         lower, upper = self.rules.bounds(x)
         z = self.to_search(x)

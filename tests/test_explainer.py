@@ -259,7 +259,7 @@ def test_one_row_without_a_counterfactual_does_not_take_the_others_along(forest,
 
 
 def test_fallback_leads_to_a_training_row_where_the_search_has_none(golden):
-    """Four steps of loss A reach nothing here; the fallback is on the way to a training row, as far back as it can be."""
+    """Four steps of loss A reach nothing; the fallback is on the way to a training row, as far back as it can be."""
     model = networks.in_torch(golden.layers)
     search = SearchConfig(method="fista", c_init=1e-3, c_steps=1, max_iterations=4, theta=0)
     e = CounterfactualExplainer(model, search=search).fit(golden.x_train).explain(golden.x[:4])

@@ -129,3 +129,21 @@ def test_nearest_step_minimises_its_objective_under_the_constraint():
     bounds = [(0, 0.5)] * 4 + [(0, 0.4)] * 4
     best = minimize(objective, np.full(8, 0.1), bounds=bounds, constraints=[constraint], tol=1e-12)
     assert np.allclose(found, best.x[:4] - best.x[4:], atol=1e-4)
+
+
+def test_missing_numbers_beside_allowed_categories_are_polished_without_a_warning():
+    """pytest makes warnings errors: a missing value must not be read as the code of a category."""
+    rng = np.random.default_rng(0)
+    train = np.column_stack([rng.normal(size=120), rng.integers(0, 3, 120), rng.normal(size=120)])
+    train[::5, 0] = np.nan
+
+    def model(x):
+        p = (np.nan_to_num(x[:, 0]) + x[:, 1] + x[:, 2] > 1.2).astype(float)
+        return np.stack([1 - p, p], axis=1)
+
+    rules = Features(categorical=(1,), allowed={1: (0.0, 2.0)})
+    e = CounterfactualExplainer(model, features=rules).fit(train).explain(train[:30])
+    ok = np.isin(e.status, ["found", "fallback"])
+    assert ok.sum() > 20
+    assert np.isin(e.counterfactual[ok, 1], (0, 2)).all()
+    assert np.array_equal(model(e.counterfactual[ok]).argmax(axis=1), e.counterfactual_class[ok].astype(int))

@@ -42,6 +42,8 @@ def worthwhile(problem: Problem, points: Points, x: Array, owner: Array, cost: A
     """Which points gain more than the least over their owner, do not fall below its floor, and have a wanted class."""
     worth = (cost < (1 - least) * points.cost[owner]) & (cost >= points.floor[owner]) & (cost > 0)
     at = np.flatnonzero(worth)
+    at = at[~problem.space.broken(x[at], problem.rows.take(points.row[owner[at]]))]
+    worth[:] = False
     worth[at] = problem.judge(x[at], points.row[owner[at]])
     return worth
 

@@ -112,11 +112,12 @@ def _places(problem: Problem, here: Array, own: Array, row: Array, column: Array
     values = np.where((values >= lower[:, None]) & (values <= upper[:, None]), values, here[:, None])
     category = np.isin(column, list(problem.space.embeddings))
     values[category] = own[category, None]
-    if problem.space.rules.allowed:
-        for at, choices in problem.space.rules.allowed.items():
-            banned = (column == at) & ~choices[own.astype(int) * (column == at)]
-            values[banned] = here[banned, None]
+    for at, choices in problem.space.rules.allowed.items():
+        banned = (column == at) & ~choices[np.where(column == at, own, 0).astype(int)]
+        values[banned] = here[banned, None]
     values[:, 0] = np.where((own >= lower) & (own <= upper) & ~category | np.isnan(own), own, values[:, 0])
+    narrow = problem.space.columns.single[column][:, None]
+    values = np.where(narrow, values.astype(np.float32), values)
     return np.where(np.isnan(values) & ~np.isnan(own)[:, None], here[:, None], values)
 
 

@@ -1,0 +1,27 @@
+"""What a peer offers: ways to explain, each prepared once per case and then timed row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from cases import Case
+
+Explain = Callable[[np.ndarray], "np.ndarray | None"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """`prepare(case)` fits and returns row -> counterfactual; `batch(case)` the same for many rows at once.
+
+    rows: how many of the held-back rows. rounds: how often the whole is measured; slow methods once. many: also time a
+    thousand rows in one call. A function that counts its predict calls says how many as its attribute `calls`.
+    """
+
+    name: str
+    prepare: Callable[[Case], Explain]
+    batch: Callable[[Case], Explain] | None = None
+    rows: int = 20
+    rounds: int = 3
+    many: bool = False
