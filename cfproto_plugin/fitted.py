@@ -24,6 +24,7 @@ from cfproto_plugin.protocols import (
 )
 from cfproto_plugin.search.descent import Weights
 from cfproto_plugin.search.model import SearchModel
+from cfproto_plugin.search.polish import Splits
 from cfproto_plugin.space import FeatureSpace
 
 log = logging.getLogger(__name__)
@@ -68,7 +69,7 @@ class Fitted:
     absent: tuple[Any, ...]  # classes the model predicts for no training row
     provider: PrototypeProvider
     plan: Plan
-    splits: list[Array] | None  # where a tree model splits the columns of the table
+    splits: Splits | None  # where a tree model splits the columns of the table
 
     @classmethod
     def learn(
@@ -175,12 +176,12 @@ def first_prediction(model: SearchModel, x: Array, what: str) -> Array:
         ) from error
 
 
-def _splits(adapter: ModelAdapter, columns: Columns) -> list[Array] | None:
+def _splits(adapter: ModelAdapter, columns: Columns) -> Splits | None:
     """The split values of a tree model whose columns are those of the table."""
     if not columns.plain or not isinstance(adapter, HasThresholds):
         return None
     found = adapter.thresholds()
-    return found if len(found) == len(columns.attributes) else None
+    return Splits(found) if len(found) == len(columns.attributes) else None
 
 
 def _class_labels(adapter: ModelAdapter, n_columns: int) -> Array:

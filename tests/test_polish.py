@@ -6,7 +6,7 @@ import pytest
 
 from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
 from cfproto_plugin.search.boundary import nearest_step
-from cfproto_plugin.search.polish import across
+from cfproto_plugin.search.polish import Splits
 
 
 def cost(e, scale):
@@ -65,14 +65,18 @@ def test_split_values_of_a_tree_are_used_themselves(rows, cancer):
 
 
 def test_values_across_splits_lie_beyond_them_and_not_beyond_the_present_value():
-    splits = np.array([1.0, 2.0, 3.0, 4.0])
-    up, down, none = across(splits, np.array([0.5, 3.5, 1.2]), np.array([3.5, 1.5, 1.4]), 5)
+    splits = Splits([np.array([]), np.array([0.7, 9.0]), np.array([1.0, 2.0, 3.0, 4.0])])
+    column = np.array([2, 2, 2])
+    up, down, none = splits.across(column, np.array([0.5, 3.5, 1.2]), np.array([3.5, 1.5, 1.4]), 5)
     assert np.unique(up) == pytest.approx([1, 2, 3, 3.5])
     assert (np.unique(up)[:3] > [1, 2, 3]).all()
     assert np.unique(down) == pytest.approx([1.5, 2, 3])
     assert (np.unique(down)[1:] < [2, 3]).all()
     assert set(none) == {1.4}
-    assert across(np.array([]), np.array([0.0]), np.array([1.0]), 3).tolist() == [[1.0, 1.0, 1.0]]
+    empty, one = splits.across(np.array([0, 1]), np.array([0.0, 0.0]), np.array([1.0, 1.0]), 3)
+    assert empty.tolist() == [1.0, 1.0, 1.0]
+    assert np.unique(one) == pytest.approx([0.7, 1.0])
+    assert Splits([np.array([])]).across(np.array([0]), np.array([0.0]), np.array([1.0]), 2).tolist() == [[1.0, 1.0]]
 
 
 def test_rules_survive_polishing(forest, rows):

@@ -6,6 +6,8 @@ value and the present one, then the best of them together. Two predict calls a r
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from cfproto_plugin.protocols import Array
@@ -19,7 +21,7 @@ _ROUNDS = 40
 _CELLS_PER_CHUNK = 4_000_000
 
 
-def polish(problem: Problem, amount: float, splits: list[Array] | None) -> None:
+def polish(problem: Problem, amount: float, splits: Splits | None) -> None:
     """Polish the starts of every row and keep the best. splits: where a tree model splits the columns of the table.
 
     amount 1 goes on until nothing improves, amount p stops at (1 - p) of the cost it started with: the less, the closer
@@ -43,14 +45,14 @@ def polish(problem: Problem, amount: float, splits: list[Array] | None) -> None:
         problem.best.note[i] += f", polished from {before[i]:.3g} to {problem.best.cost[i]:.3g}"
 
 
-def _round(problem: Problem, points: Points, active: Array, splits: list[Array] | None) -> Array:
+def _round(problem: Problem, points: Points, active: Array, splits: Splits | None) -> Array:
     """Try to improve the active points; return those that improved."""
     size = max(1, _CELLS_PER_CHUNK // (points.x.shape[1] ** 2 * _PLACES))
     improved = [_improve(problem, points, active[i : i + size], splits) for i in range(0, len(active), size)]
     return np.concatenate(improved)
 
 
-def _improve(problem: Problem, points: Points, active: Array, splits: list[Array] | None) -> Array:
+def _improve(problem: Problem, points: Points, active: Array, splits: Splits | None) -> Array:
     own = problem.rows.x[points.row[active]]
     here = points.x[active]
     differs = (here != own) & ~(np.isnan(here) & np.isnan(own))
@@ -96,7 +98,7 @@ def _together(problem: Problem, points: Points, active: Array, moves: tuple[Arra
     return owner[winner]
 
 
-def _places(problem: Problem, here: Array, own: Array, row: Array, column: Array, splits: list[Array] | None) -> Array:
+def _places(problem: Problem, here: Array, own: Array, row: Array, column: Array, splits: Splits | None) -> Array:
     """Values (m, places) from the row's own towards the present one. Those of a category are its own and no other."""
     share = np.arange(_PLACES) / _PLACES
     values = own[:, None] + share * (here - own)[:, None]
@@ -104,9 +106,8 @@ def _places(problem: Problem, here: Array, own: Array, row: Array, column: Array
     lower, upper = problem.rows.lower[row, column], problem.rows.upper[row, column]
     step = problem.space.rules.step[column]
     if splits is not None:
-        for at in np.unique(column[step == 0]):
-            here_too = (column == at) & ~np.isnan(own)
-            values[here_too, 1:] = across(splits[at], own[here_too], here[here_too], _PLACES - 1)
+        free = (step == 0) & ~np.isnan(own)
+        values[free, 1:] = splits.across(column[free], own[free], here[free], _PLACES - 1)
     size = np.where(step > 0, step, 1.0)[:, None]
     values = np.where(step[:, None] > 0, np.rint(values / size) * size, values)
     values = np.where((values >= lower[:, None]) & (values <= upper[:, None]), values, here[:, None])
@@ -121,16 +122,23 @@ def _places(problem: Problem, here: Array, own: Array, row: Array, column: Array
     return np.where(np.isnan(values) & ~np.isnan(own)[:, None], here[:, None], values)
 
 
-def across(splits: Array, own: Array, here: Array, most: int) -> Array:
-    """Values (m, most) just across the splits between own and here, on the far side; here itself where fewer."""
-    low = np.searchsorted(splits, np.minimum(own, here))
-    count = np.searchsorted(splits, np.maximum(own, here)) - low
-    at = low[:, None] + np.arange(most) * np.maximum(count, 1)[:, None] // most
-    fresh = np.diff(at, axis=1, prepend=-1) > 0
-    chosen = (
-        splits[np.minimum(at, max(len(splits) - 1, 0))] if len(splits) else np.broadcast_to(here[:, None], at.shape)
-    )
-    towards = np.where(here > own, np.float32(np.inf), np.float32(-np.inf))[:, None]
-    far = np.nextafter(chosen.astype(np.float32), towards).astype(here.dtype)
-    inside = (far - own[:, None]) * (far - here[:, None]) <= 0
-    return np.where(fresh & inside & (count > 0)[:, None], far, here[:, None])
+class Splits:
+    """Where a tree model splits each column, in one sorted array: complex numbers are ordered by column, then value."""
+
+    def __init__(self, columns: Sequence[Array]) -> None:
+        self.values = np.concatenate([np.asarray(values, dtype=float) for values in columns])
+        self._keys = np.repeat(np.arange(len(columns)), [len(values) for values in columns]) + 1j * self.values
+
+    def across(self, column: Array, own: Array, here: Array, most: int) -> Array:
+        """Values (m, most) just across the splits between own and here, on the far side; here itself where fewer."""
+        if not len(self.values):
+            return np.repeat(here[:, None], most, axis=1)
+        low = np.searchsorted(self._keys, column + 1j * np.minimum(own, here))
+        count = np.searchsorted(self._keys, column + 1j * np.maximum(own, here)) - low
+        at = low[:, None] + np.arange(most) * np.maximum(count, 1)[:, None] // most
+        fresh = np.diff(at, axis=1, prepend=-1) > 0
+        chosen = self.values[np.minimum(at, len(self.values) - 1)]
+        towards = np.where(here > own, np.float32(np.inf), np.float32(-np.inf))[:, None]
+        far = np.nextafter(chosen.astype(np.float32), towards).astype(here.dtype)
+        inside = (far - own[:, None]) * (far - here[:, None]) <= 0
+        return np.where(fresh & inside & (count > 0)[:, None], far, here[:, None])
