@@ -79,6 +79,19 @@ def test_values_across_splits_lie_beyond_them_and_not_beyond_the_present_value()
     assert Splits([np.array([])]).across(np.array([0]), np.array([0.0]), np.array([1.0]), 2).tolist() == [[1.0, 1.0]]
 
 
+def test_prototype_class_is_that_of_the_point_that_was_polished():
+    from sklearn.datasets import load_wine
+    from sklearn.ensemble import RandomForestClassifier
+
+    x, y = load_wine(return_X_y=True)
+    model = RandomForestClassifier(30, random_state=0).fit(x, y)
+    e = CounterfactualExplainer(model).fit(x).explain(x)
+    assert (e.prototype_class != e.original_class).all()
+    assert all("polished from" in message for message in e.message)
+    e = CounterfactualExplainer(model).fit(x).explain(x[y != 2], target=2)
+    assert set(e.prototype_class) == set(e.counterfactual_class) == {2}
+
+
 def test_rules_survive_polishing(forest, rows):
     rules = Features(immutable=(0,), increasing=(1,), ranges={4: (0.09, 0.11)}, integer=(21,), step={3: 10.0})
     e = CounterfactualExplainer(forest, features=rules).fit(rows[0]).explain(rows[1])

@@ -73,5 +73,5 @@ def _first_valid(problem: Problem, rows: Array, prototypes: Array, kinds: Array,
     if problem.config.polish != 0:
         some = np.flatnonzero(np.isfinite(first).any(axis=-1).ravel())
         place = some * t.shape[-1] + first.reshape(-1, t.shape[-1])[some].argmin(axis=1)
-        problem.starts.append((row[place], x[place], cost[place]))
+        problem.starts.append((row[place], x[place], cost[place], kinds.ravel()[some]))
     return np.asarray(first.min(axis=-1))

@@ -17,6 +17,7 @@ class Points:
     """Points being polished: the row each belongs to, its values, its cost, and the cost it may not go below."""
 
     row: Array
+    kind: Array  # class of the prototype it was led to
     x: Array
     cost: Array
     floor: Array
@@ -26,16 +27,12 @@ def starting_points(problem: Problem, amount: float) -> Points:
     """The nearest starts of every row, the best found so far first."""
     best = problem.best
     found = np.flatnonzero(np.isfinite(best.cost))
-    row, x, cost = found, best.x[found], best.cost[found]
-    if problem.starts:
-        more_row, more_x, more_cost = (np.concatenate(part) for part in zip(*problem.starts, strict=True))
-        row, x, cost = (np.concatenate(pair) for pair in ((row, more_row), (x, more_x), (cost, more_cost)))
-        order = np.lexsort((cost, row))
-        row, x, cost = row[order], x[order], cost[order]
-        rank = np.arange(len(row)) - np.searchsorted(row, row)
-        kept = rank < _STARTS
-        row, x, cost = row[kept], x[kept], cost[kept]
-    return Points(row, x.copy(), cost.copy(), (1 - amount) * cost)
+    parts = [(found, best.x[found], best.cost[found], best.kind[found]), *problem.starts]
+    row, x, cost, kind = (np.concatenate(part) for part in zip(*parts, strict=True))
+    order = np.lexsort((cost, row))
+    rank = np.arange(len(row)) - np.searchsorted(row[order], row[order])
+    kept = order[rank < _STARTS]
+    return Points(row[kept], kind[kept], x[kept], cost[kept], (1 - amount) * cost[kept])
 
 
 def worthwhile(problem: Problem, points: Points, x: Array, owner: Array, cost: Array, least: Array | float) -> Array:

@@ -41,8 +41,11 @@ def polish(problem: Problem, amount: float, splits: Splits | None) -> None:
     problem.polish_calls = problem.model.calls - calls
     before = problem.best.cost.copy()
     taken = problem.keep(points.row, points.x, points.cost)
-    for i in points.row[taken]:
-        problem.best.note[i] += f", polished from {before[i]:.3g} to {problem.best.cost[i]:.3g}"
+    for point in taken:
+        i = points.row[point]
+        problem.best.kind[i] = points.kind[point]
+        led = problem.best.note[i].partition(" at ")[0]
+        problem.best.note[i] = f"{led}, polished from {before[i]:.3g} to {problem.best.cost[i]:.3g}"
 
 
 def _round(problem: Problem, points: Points, active: Array, splits: Splits | None) -> Array:

@@ -68,7 +68,7 @@ class Problem:
     span: tuple[float, float] = (0.0, 1.0)  # the part of the whole work that is being done
     polish_calls: int = 0
     best: Best = field(init=False)
-    starts: list[tuple[Array, Array, Array]] = field(default_factory=list)  # valid points: row, x, cost
+    starts: list[tuple[Array, ...]] = field(default_factory=list)  # valid points: row, x, cost, class of the prototype
 
     def __post_init__(self) -> None:
         self.best = Best.none(self.rows)
