@@ -31,8 +31,10 @@ def infeasible(space: FeatureSpace, rows: Rows) -> dict[int, str]:
             for i in np.flatnonzero(~space.rules.allowed[at][rows.x[:, at].astype(int)]).tolist():
                 reasons[i] = f"column {name(at)} is immutable, and its category is not among those allowed"
     still = (rows.z_lower == rows.z_upper) & (rows.z_lower == rows.z)
+    rules = "immutable" if space.rules.fixed.all() else "immutable, ranges, allowed, increasing or decreasing"
+    or_data = "" if space.rules.fixed.all() else ", or because the training data knows no other value"
     for i in np.flatnonzero(still.all(axis=1)).tolist():
-        reasons.setdefault(i, "every column is fixed, by a rule or because the training data knows no other value")
+        reasons.setdefault(i, f"every column is fixed by {rules}{or_data}")
     return reasons
 
 
