@@ -29,7 +29,8 @@ def test_function_has_no_gradient_and_takes_frames():
 
 
 def test_frame_reaches_the_function_as_it_is():
-    pd = pytest.importorskip("pandas")
+    import pandas as pd
+
     seen = []
     frame = pd.DataFrame(X, columns=list("abc"))
     CallableAdapter(lambda x: seen.append(x) or probabilities(x)).predict(frame)

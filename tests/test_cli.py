@@ -84,7 +84,6 @@ def test_the_version_is_that_of_the_package():
 
 
 def test_the_demo_shows_confirmed_changes_and_writes_a_report(tmp_path):
-    pytest.importorskip("xgboost")
     path = tmp_path / "report.html"
     result = invoke("demo", "--rows", "3", "--output", str(path))
     assert result.exit_code == 0, result.output
@@ -95,7 +94,6 @@ def test_the_demo_shows_confirmed_changes_and_writes_a_report(tmp_path):
 
 
 def test_the_demo_asks_the_model_and_would_notice_a_wrong_class(tmp_path):
-    pytest.importorskip("xgboost")
     explanation = demo.run(2, tmp_path / "r.html", lambda _: None)
 
     class Contrary:
@@ -115,7 +113,6 @@ def test_without_xgboost_the_demo_says_what_to_install(monkeypatch, tmp_path):
 
 
 def test_a_report_that_cannot_be_written_is_an_error_without_traceback(tmp_path):
-    pytest.importorskip("xgboost")
     result = invoke("demo", "--rows", "1", "--output", str(tmp_path / "no" / "such" / "folder" / "r.html"))
     assert result.exit_code == 1
     assert result.output.splitlines()[-1].startswith("Error:")

@@ -14,17 +14,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+import keras
 import numpy as np
 import pytest
+from cfproto_adapters.keras_adapter import KerasAdapter
+from keras import layers
 
-keras = pytest.importorskip("keras")
-
-from cfproto_adapters.keras_adapter import KerasAdapter  # noqa: E402
-from keras import layers  # noqa: E402
-
-from cfproto_plugin.claims import adapt  # noqa: E402
-from cfproto_plugin.errors import ModelError  # noqa: E402
-from cfproto_plugin.testing import check_adapter  # noqa: E402
+from cfproto_plugin.claims import adapt
+from cfproto_plugin.errors import ModelError
+from cfproto_plugin.testing import check_adapter
 
 BACKEND = keras.config.backend()
 on_tensorflow = pytest.mark.skipif(BACKEND != "tensorflow", reason="about the TensorFlow backend")
@@ -145,7 +143,7 @@ def test_encoder_and_autoencoder_conform_and_keep_their_shapes():
 
 @pytest.mark.parametrize("activation", [None, "softmax"])
 def test_the_same_weights_in_keras_and_torch_give_the_same_outputs_and_pullbacks(activation):
-    torch = pytest.importorskip("torch")
+    import torch
     from cfproto_adapters.torch_adapter import TorchAdapter
 
     ours = keras.Sequential([keras.Input((30,)), dense(40, "relu"), dense(40, "relu"), dense(2, activation)])
@@ -189,7 +187,6 @@ def test_model_of_tf_keras_is_claimed_by_keras():
 
 @on_tensorflow
 def test_all_tests_of_this_file_hold_on_the_torch_backend():
-    pytest.importorskip("torch")
     command = [sys.executable, "-m", "pytest", __file__, "-q", "-p", "no:cacheprovider"]
     environment = {**os.environ, "KERAS_BACKEND": "torch"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)

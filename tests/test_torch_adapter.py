@@ -12,16 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+import torch
+from cfproto_adapters.torch_adapter import TorchAdapter
+from torch import nn
+from torch.utils.checkpoint import checkpoint
 
-torch = pytest.importorskip("torch")
-
-from cfproto_adapters.torch_adapter import TorchAdapter  # noqa: E402
-from torch import nn  # noqa: E402
-from torch.utils.checkpoint import checkpoint  # noqa: E402
-
-from cfproto_plugin.claims import adapt  # noqa: E402
-from cfproto_plugin.errors import InputError, ModelError  # noqa: E402
-from cfproto_plugin.testing import check_adapter  # noqa: E402
+from cfproto_plugin.claims import adapt
+from cfproto_plugin.errors import InputError, ModelError
+from cfproto_plugin.testing import check_adapter
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.standard_normal((6, 5))

@@ -7,18 +7,16 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pandas as pd
 import pytest
+import xgboost as xgb
+from cfproto_adapters.xgboost_adapter import cfproto_adapters, xgboost_adapter
+from sklearn.base import BaseEstimator
+from sklearn.datasets import load_breast_cancer, load_iris
 
 from cfproto_plugin.errors import ModelError, NotFittedError
 from cfproto_plugin.protocols import HasClasses, HasThresholds
 from cfproto_plugin.testing import check_adapter
-
-xgb = pytest.importorskip("xgboost")
-pd = pytest.importorskip("pandas")
-
-from cfproto_adapters.xgboost_adapter import cfproto_adapters, xgboost_adapter  # noqa: E402
-from sklearn.base import BaseEstimator  # noqa: E402
-from sklearn.datasets import load_breast_cancer, load_iris  # noqa: E402
 
 X, Y = load_breast_cancer(return_X_y=True)
 NAMES = [f"column {i}" for i in range(30)]
