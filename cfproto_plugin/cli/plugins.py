@@ -1,15 +1,13 @@
-"""The command `cfproto`: which plugins are there, and a demonstration."""
+"""`cfproto plugins`: what is installed, what it offers and what broke."""
 
 from __future__ import annotations
 
 import json
 import logging
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from cfproto_plugin.errors import CfprotoError
 from cfproto_plugin.plugins import registry
 from cfproto_plugin.report import aligned
 
@@ -17,13 +15,7 @@ if TYPE_CHECKING:
     from cfproto_plugin.plugins import PluginReport
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="cfproto-plugin", prog_name="cfproto")
-def main() -> None:
-    """Counterfactual explanations guided by class prototypes."""
-
-
-@main.command()
+@click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def plugins(context: click.Context, as_json: bool) -> None:
@@ -37,25 +29,6 @@ def plugins(context: click.Context, as_json: bool) -> None:
         for line in aligned([_cells(report) for report in reports], right=(3,)):
             click.echo(line)
     context.exit(1 if registry().broken() else 0)
-
-
-@main.command()
-@click.option("--rows", default=5, show_default=True, type=click.IntRange(1, 100), help="How many rows to explain.")
-@click.option(
-    "--output",
-    default="cfproto-report.html",
-    show_default=True,
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    help="The report to write.",
-)
-def demo(rows: int, output: Path) -> None:
-    """Explain an XGBoost model of the Breast Cancer data and write a report."""
-    from cfproto_plugin.demo import run
-
-    try:
-        run(rows, output, click.echo)
-    except (CfprotoError, ImportError, OSError) as error:
-        raise click.ClickException(str(error)) from error
 
 
 def _record(report: PluginReport) -> dict[str, object]:

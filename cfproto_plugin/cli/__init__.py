@@ -1,0 +1,18 @@
+"""The command `cfproto`: one file per subcommand."""
+
+from __future__ import annotations
+
+import click
+
+from cfproto_plugin.cli.demo import demo
+from cfproto_plugin.cli.plugins import plugins
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="cfproto-plugin", prog_name="cfproto")
+def main() -> None:
+    """Counterfactual explanations guided by class prototypes."""
+
+
+for _command in (plugins, demo):
+    main.add_command(_command)

@@ -1,0 +1,28 @@
+"""`cfproto demo`: what `make demo` calls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from cfproto_plugin.errors import CfprotoError
+
+
+@click.command()
+@click.option("--rows", default=5, show_default=True, type=click.IntRange(1, 100), help="How many rows to explain.")
+@click.option(
+    "--output",
+    default="cfproto-report.html",
+    show_default=True,
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="The report to write.",
+)
+def demo(rows: int, output: Path) -> None:
+    """Explain an XGBoost model of the Breast Cancer data and write a report."""
+    from cfproto_plugin.demo import run
+
+    try:
+        run(rows, output, click.echo)
+    except (CfprotoError, ImportError, OSError) as error:
+        raise click.ClickException(str(error)) from error
