@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cfproto_plugin import cli, demo
-from cfproto_plugin.cli import main
+from cfproto_plugin import demo
+from cfproto_plugin.cli import main, plugins
 from cfproto_plugin.plugins import Registry
 
 
@@ -21,7 +21,7 @@ def installed(monkeypatch):
     def install(*entries, disabled=()):
         group = "cfproto_plugin"
         registry = Registry([EntryPoint(name, value, group) for name, value in entries], disabled)
-        monkeypatch.setattr(cli, "registry", lambda: registry)
+        monkeypatch.setattr(plugins, "registry", lambda: registry)
 
     return install
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from cfproto_plugin.cli.demo import demo
-from cfproto_plugin.cli.plugins import plugins
+from cfproto_plugin.cli import demo, plugins
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -14,5 +13,5 @@ def main() -> None:
     """Counterfactual explanations guided by class prototypes."""
 
 
-for _command in (plugins, demo):
-    main.add_command(_command)
+for _module in (plugins, demo):
+    main.add_command(_module.command)

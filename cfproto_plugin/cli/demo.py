@@ -9,7 +9,7 @@ import click
 from cfproto_plugin.errors import CfprotoError
 
 
-@click.command()
+@click.command("demo")
 @click.option("--rows", default=5, show_default=True, type=click.IntRange(1, 100), help="How many rows to explain.")
 @click.option(
     "--output",
@@ -18,7 +18,7 @@ from cfproto_plugin.errors import CfprotoError
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     help="The report to write.",
 )
-def demo(rows: int, output: Path) -> None:
+def command(rows: int, output: Path) -> None:
     """Explain an XGBoost model of the Breast Cancer data and write a report."""
     from cfproto_plugin.demo import run
 

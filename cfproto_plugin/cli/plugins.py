@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from cfproto_plugin.plugins import PluginReport
 
 
-@click.command()
+@click.command("plugins")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
-def plugins(context: click.Context, as_json: bool) -> None:
+def command(context: click.Context, as_json: bool) -> None:
     """List the plugins, what they offer and what broke. Exit status 1 if anything is broken."""
     # What is broken is said in the table; the library's warning about it would say it twice.
     logging.getLogger("cfproto_plugin").addHandler(logging.NullHandler())
