@@ -39,7 +39,8 @@ class SearchConfig:
     clip: bound on every entry of the gradient.
     polish: from 0 (stay close to the class: no polishing) to 1 (close to the row: polish until nothing improves); None
         is 1 for tables searched by the path, else 0.
-    max_changes: at most so many columns differ. min_proba: the probability the new class must reach.
+    max_changes: at most so many columns differ. few_changes: what a changed column costs beside its distance, in units
+        of beta·L1 + L2: the higher, the fewer columns change. min_proba: the probability the new class must reach.
     fallback: where the search finds nothing, try the nearest training rows of the wanted classes.
     """
 
@@ -59,13 +60,14 @@ class SearchConfig:
     clip: float = 1000.0
     polish: float | None = None
     max_changes: int | None = None
+    few_changes: float = 0.0
     min_proba: float | None = None
     fallback: bool = True
 
     def __post_init__(self) -> None:
         self._one_of("method", ("auto", "path", "fista"))
         self._one_of("k_type", ("mean", "point"))
-        for name in ("beta", "kappa", "theta", "gamma", "c_init"):
+        for name in ("beta", "kappa", "theta", "gamma", "c_init", "few_changes"):
             self._number(name, 0, inclusive=True)
         for name in ("learning_rate", "clip"):
             self._number(name, 0, inclusive=False)

@@ -24,7 +24,7 @@ from cfproto_plugin.protocols import (
 )
 from cfproto_plugin.search.descent import Weights
 from cfproto_plugin.search.model import SearchModel
-from cfproto_plugin.search.polish import Splits
+from cfproto_plugin.search.moves import Splits
 from cfproto_plugin.space import FeatureSpace
 
 log = logging.getLogger(__name__)

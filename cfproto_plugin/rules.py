@@ -105,9 +105,10 @@ class Rules:
         """Which rows x (n, A) break a rule as changes of `own`: (n,) bool."""
         changed = (x != own) & ~(np.isnan(x) & np.isnan(own))
         bad = (x < lower) | (x > upper) | (np.isnan(x) & changed) | (self.fixed & changed)
-        size = np.where(self.step > 0, self.step, 1.0)
-        off = np.abs(x / size - np.rint(x / size)) > _tolerance(x / size, x.dtype)
-        bad |= (self.step > 0) & changed & off
+        if self.step.any():
+            multiple = x / np.where(self.step > 0, self.step, 1.0)
+            off = np.abs(multiple - np.rint(multiple)) > _tolerance(multiple, x.dtype)
+            bad |= (self.step > 0) & changed & off
         for at in self.columns.categories:
             bad[:, at] = self.fixed[at] & changed[:, at]
             if at in self.allowed:

@@ -11,7 +11,7 @@ from cfproto_plugin.search.fallback import fall_back
 from cfproto_plugin.search.gradients import with_gradient
 from cfproto_plugin.search.path import search_path
 from cfproto_plugin.search.polish import polish
-from cfproto_plugin.search.problem import Problem, reaches
+from cfproto_plugin.search.problem import Problem, lead_of
 from cfproto_plugin.space import FeatureSpace, Rows
 
 
@@ -126,7 +126,7 @@ def _verify(fitted: Fitted, problem: Problem) -> tuple[Array, Array]:
     if len(at):
         x = best.x[at]
         again = problem.model.proba(x)
-        holds = reaches(again, problem.allowed[at], problem.config.kappa, problem.config.min_proba)
+        holds = lead_of(again, problem.allowed[at], problem.config.kappa, problem.config.min_proba) > 0
         holds &= ~problem.space.broken(x, problem.rows.take(at)) & problem.permitted(x, at)
         good[at] = holds
         proba[at[holds]] = again[holds]

@@ -11,7 +11,7 @@ import numpy as np
 
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.fista import soft_threshold
-from cfproto_plugin.search.points import Points, cost_of, worthwhile
+from cfproto_plugin.search.points import Points, worthwhile
 from cfproto_plugin.search.problem import Problem
 
 _SHARES = np.array([1.0, 0.8, 0.6, 0.4, 0.25, 0.12, 0.05])  # of the way, tried together
@@ -42,7 +42,7 @@ def _round(problem: Problem, points: Points, active: Array) -> Array:
     tried = rows.z[:, None] + delta[:, None] + _SHARES[:, None] * (goal - delta)[:, None]
     owner = np.repeat(active, len(_SHARES))
     x, _ = problem.decode(tried.reshape(len(owner), -1).astype(z.dtype), points.row[owner])
-    cost = cost_of(problem, x, points.row[owner])
+    cost = problem.cost(x, points.row[owner])
     cost = np.where(worthwhile(problem, points, x, owner, cost, _LEAST_GAIN), cost, np.inf).reshape(len(active), -1)
     best = cost.argmin(axis=1)
     moved = np.flatnonzero(np.isfinite(cost.min(axis=1)))

@@ -11,7 +11,7 @@ import numpy as np
 
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.fista import soft_threshold
-from cfproto_plugin.search.problem import Problem
+from cfproto_plugin.search.problem import Problem, Start
 
 _COARSE, _FINE = 16, 16  # points of every path, first from end to end, then where the class changed
 _PROTOTYPES = 16  # of every row
@@ -43,25 +43,30 @@ def search_path(problem: Problem, everything: Array, prototypes: Array, kinds: A
 def _search_chunk(problem: Problem, rows: Array, prototypes: Array, kinds: Array) -> None:
     shape = prototypes.shape[:2]
     coarse = np.broadcast_to(np.arange(1, _COARSE + 1) / _COARSE, (*shape, _COARSE))
-    end = _first_valid(problem, rows, prototypes, kinds, coarse)
-    found = np.isfinite(end)
-    if not found.any():
+    x, lead = _try(problem, rows, prototypes, kinds, coarse)
+    valid = lead > 0
+    first = np.where(valid.any(axis=2), valid.argmax(axis=2), -1)
+    if problem.config.polish != 0:
+        problem.starts.append(_start(problem, rows, x, lead, first, prototypes, kinds))
         return
     step = 1 / _COARSE / _FINE
-    fine = np.where(found, end, 1.0)[..., None] - step * np.arange(_FINE - 1, 0, -1)
-    _first_valid(problem, rows, prototypes, np.where(found, kinds, -1), fine)
+    fine = (first[..., None] + 1) / _COARSE - step * np.arange(_FINE - 1, 0, -1)
+    _try(problem, rows, prototypes, np.where(first < 0, -1, kinds), fine)
 
 
-def _first_valid(problem: Problem, rows: Array, prototypes: Array, kinds: Array, t: Array) -> Array:
-    """The smallest valid of t (n, m, s), per path; infinite where none is. Keeps the best point of every row."""
+def _try(problem: Problem, rows: Array, prototypes: Array, kinds: Array, t: Array) -> tuple[Array, Array]:
+    """The points (n, m, s, A) at t (n, m, s) and their lead; keeps the best of every row.
+
+    The lead is -inf where the point is not worth predicting: not nearer than the best so far, or against the rules.
+    """
     origin = problem.rows.take(rows)
     z = path_points(origin.z, prototypes, t, origin.z_lower, origin.z_upper, problem.config.beta)
     row = np.broadcast_to(rows[:, None, None], t.shape).ravel()
     x, cost = problem.decode(z.reshape(-1, z.shape[-1]), row)
     worth = np.broadcast_to((kinds >= 0)[..., None], t.shape).ravel() & (cost > 0) & (cost < problem.best.cost[row])
-    valid = np.zeros(len(row), dtype=bool)
-    valid[worth] = problem.judge(x[worth], row[worth])
-    at = np.flatnonzero(valid)
+    lead = np.full(len(row), -np.inf)
+    lead[worth] = problem.lead(x[worth], row[worth])
+    at = np.flatnonzero(lead > 0)
     taken = at[problem.keep(row[at], x[at], cost[at])]
     for position in taken:
         i, j, s = np.unravel_index(position, t.shape)
@@ -69,9 +74,18 @@ def _first_valid(problem: Problem, rows: Array, prototypes: Array, kinds: Array,
         theta = f"theta={share / (1 - share):.3g}" if share < 1 else "the prototype itself"
         problem.best.kind[rows[i]] = kinds[i, j]
         problem.best.note[rows[i]] = f"reached on the path to a prototype at {theta}"
-    first = np.where(valid.reshape(t.shape), t, np.inf)
-    if problem.config.polish != 0:
-        some = np.flatnonzero(np.isfinite(first).any(axis=-1).ravel())
-        place = some * t.shape[-1] + first.reshape(-1, t.shape[-1])[some].argmin(axis=1)
-        problem.starts.append((row[place], x[place], cost[place], kinds.ravel()[some]))
-    return np.asarray(first.min(axis=-1))
+    return x.reshape(*t.shape, -1), lead.reshape(t.shape)
+
+
+def _start(
+    problem: Problem, rows: Array, x: Array, lead: Array, first: Array, prototypes: Array, kinds: Array
+) -> Start:
+    """Polishing starts at the first valid point of every path; at its end where the number of changes is limited."""
+    if problem.config.max_changes is None:
+        i, j = np.nonzero(first >= 0)
+        s = first[i, j]
+        return Start(rows[i], x[i, j, s], x[i, j, -1], kinds[i, j], lead[i, j, s])
+    i, j = np.nonzero(kinds >= 0)
+    origin = problem.rows.take(rows[i])
+    end = problem.space.decode(np.minimum(np.maximum(prototypes[i, j], origin.z_lower), origin.z_upper), origin)
+    return Start(rows[i], end, end, kinds[i, j], np.full(len(i), np.nan))

@@ -1,23 +1,23 @@
-"""Moving a counterfactual back towards its row, coordinate by coordinate, as long as its class allows.
+"""Moving a counterfactual back towards its row as long as its class allows.
 
-Model-agnostic and batched: in every round all coordinates of all points are tried at several places between the row's
-value and the present one, then the best of them together. Two predict calls a round, shared by all rows.
+Model-agnostic and batched. A round measures what every single move of every point does to the lead of its class, then
+tries the moves that would be best together if their effects added up: two predict calls, shared by all rows.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.boundary import slide
-from cfproto_plugin.search.points import Points, cost_of, starting_points, worthwhile
+from cfproto_plugin.search.moves import HERE, OWN, Moves, Splits, moves_of
+from cfproto_plugin.search.points import Points, starting_points
 from cfproto_plugin.search.problem import Problem
 
-_PLACES = 8  # tried for every coordinate, the row's own value among them
-_LEAST_GAIN = 1e-3  # of the cost, below which a move is not worth a round
-_ROUNDS = 40
+_LEAST_GAIN = 1e-2  # of the cost, below which a move is not worth a round
+_TRADES = 16  # prices of the lead that are tried in a round
+_KEPT = (8, 2, 1)  # points of a row that go on after so many rounds
+_ROUNDS = 20
 _CELLS_PER_CHUNK = 4_000_000
 
 
@@ -31,14 +31,21 @@ def polish(problem: Problem, amount: float, splits: Splits | None) -> None:
     points = starting_points(problem, amount)
     if problem.model.has_gradient and not problem.space.rounds:
         slide(problem, points)
+        points.far = points.x.copy()
+        points.lead = problem.free_lead(points.x, points.row)
     active = np.arange(len(points.row))
-    for _ in range(_ROUNDS):
+    for number in range(_ROUNDS):
+        active = _best_of_row(points, active, _KEPT[min(number, len(_KEPT) - 1)])
         if not len(active) or problem.out_of_time():
             break
         with problem.clock(np.unique(points.row[active])):
             active = _round(problem, points, active, splits)
         problem.report(1 - len(active) / len(points.row))
     problem.polish_calls = problem.model.calls - calls
+    _keep(problem, points)
+
+
+def _keep(problem: Problem, points: Points) -> None:
     before = problem.best.cost.copy()
     taken = problem.keep(points.row, points.x, points.cost)
     for point in taken:
@@ -48,100 +55,101 @@ def polish(problem: Problem, amount: float, splits: Splits | None) -> None:
         problem.best.note[i] = f"{led}, polished from {before[i]:.3g} to {problem.best.cost[i]:.3g}"
 
 
+def _best_of_row(points: Points, active: Array, most: int) -> Array:
+    """The cheapest active points of every row, so many of each."""
+    order = active[np.lexsort((points.cost[active], points.row[active]))]
+    row = points.row[order]
+    return order[np.arange(len(row)) - np.searchsorted(row, row) < most]
+
+
 def _round(problem: Problem, points: Points, active: Array, splits: Splits | None) -> Array:
     """Try to improve the active points; return those that improved."""
-    size = max(1, _CELLS_PER_CHUNK // (points.x.shape[1] ** 2 * _PLACES))
+    size = max(1, _CELLS_PER_CHUNK // (points.x.shape[1] ** 2 * 8))
     improved = [_improve(problem, points, active[i : i + size], splits) for i in range(0, len(active), size)]
     return np.concatenate(improved)
 
 
 def _improve(problem: Problem, points: Points, active: Array, splits: Splits | None) -> Array:
-    own = problem.rows.x[points.row[active]]
-    here = points.x[active]
-    differs = (here != own) & ~(np.isnan(here) & np.isnan(own))
-    point, column = np.nonzero(differs)
+    moves = moves_of(problem, points, active, splits)
+    effect, single = _effects(problem, points, active, moves)
+    choice = np.concatenate([together(moves.cost, effect, problem.config.max_changes), single], axis=1)
+    cost = np.take_along_axis(moves.cost[:, None], choice[..., None], axis=3)[..., 0].sum(axis=2)
+    point, number = np.nonzero(_worth_trying(points, active, cost))
     if not len(point):
         return active[:0]
-    values = _places(problem, here[point, column], own[point, column], points.row[active[point]], column, splits)
-    single = np.repeat(here[point], _PLACES, axis=0)
-    single[np.arange(len(single)), np.repeat(column, _PLACES)] = values.ravel()
-    owner = active[np.repeat(point, _PLACES)]
-    least = np.tile(np.where(np.arange(_PLACES) == 0, 0.0, _LEAST_GAIN), len(point))  # a full return always pays
-    cost = cost_of(problem, single, points.row[owner])
-    cost = np.where(worthwhile(problem, points, single, owner, cost, least), cost, np.inf).reshape(-1, _PLACES)
-    best = cost.argmin(axis=1)
-    gain = points.cost[active[point]] - cost.min(axis=1)
-    good = np.flatnonzero(np.isfinite(gain))
-    if not len(good):
-        return active[:0]
-    moves = point[good], column[good], values[good, best[good]], gain[good]
-    return _together(problem, points, active, moves)
+    x = np.take_along_axis(moves.values[point], choice[point, number][..., None], axis=2)[..., 0]
+    owner, cost = active[point], cost[point, number]
+    row = points.row[owner]
+    good = np.flatnonzero(~problem.space.broken(x, problem.rows.take(row)))
+    lead = np.full(len(x), -np.inf)
+    lead[good] = problem.lead(x[good], row[good])
+    return _take(points, owner, x, cost, lead)
 
 
-def _together(problem: Problem, points: Points, active: Array, moves: tuple[Array, Array, Array, Array]) -> Array:
-    """Make the best moves of every point at once: the best one, the best two, ...; keep the best that is valid."""
-    point, column, value, gain = moves
-    order = np.lexsort((-gain, point))
-    point, column, value = point[order], column[order], value[order]
-    rank = np.arange(len(point)) - np.searchsorted(point, point)
-    combined = points.x[active[point]].copy()
-    for i in range(len(point)):  # the moves of a point up to the i-th
-        first = i - rank[i]
-        combined[i, column[first : i + 1]] = value[first : i + 1]
-    owner = active[point]
-    cost = cost_of(problem, combined, points.row[owner])
-    valid = rank == 0
-    later = np.flatnonzero(~valid)
-    valid[later] = worthwhile(problem, points, combined[later], owner[later], cost[later], 0.0)
-    cost = np.where(valid, cost, np.inf)
-    order = np.lexsort((cost, point))
-    winner = order[np.unique(point[order], return_index=True)[1]]
-    points.x[owner[winner]] = combined[winner]
-    points.cost[owner[winner]] = cost[winner]
-    return owner[winner]
+def _take(points: Points, owner: Array, x: Array, cost: Array, lead: Array) -> Array:
+    """Move every point to its cheapest valid candidate, or where it has none yet to that of most lead; return which."""
+    valid = lead > 0
+    closer = np.isinf(points.cost[owner]) & (lead > points.reach[owner])
+    at = np.flatnonzero(valid | closer)
+    at = at[np.lexsort((np.where(valid, cost, -lead)[at], ~valid[at], owner[at]))]
+    moved, first = np.unique(owner[at], return_index=True)
+    best = at[first]
+    points.x[moved], points.lead[moved], points.reach[moved] = x[best], lead[best], lead[best]
+    points.cost[moved] = np.where(valid[best], cost[best], np.inf)
+    return moved
 
 
-def _places(problem: Problem, here: Array, own: Array, row: Array, column: Array, splits: Splits | None) -> Array:
-    """Values (m, places) from the row's own towards the present one. Those of a category are its own and no other."""
-    share = np.arange(_PLACES) / _PLACES
-    values = own[:, None] + share * (here - own)[:, None]
-    values[:, 0] = own
-    lower, upper = problem.rows.lower[row, column], problem.rows.upper[row, column]
-    step = problem.space.rules.step[column]
-    if splits is not None:
-        free = (step == 0) & ~np.isnan(own)
-        values[free, 1:] = splits.across(column[free], own[free], here[free], _PLACES - 1)
-    size = np.where(step > 0, step, 1.0)[:, None]
-    values = np.where(step[:, None] > 0, np.rint(values / size) * size, values)
-    values = np.where((values >= lower[:, None]) & (values <= upper[:, None]), values, here[:, None])
-    category = np.isin(column, list(problem.space.embeddings))
-    values[category] = own[category, None]
-    for at, choices in problem.space.rules.allowed.items():
-        banned = (column == at) & ~choices[np.where(column == at, own, 0).astype(int)]
-        values[banned] = here[banned, None]
-    values[:, 0] = np.where((own >= lower) & (own <= upper) & ~category | np.isnan(own), own, values[:, 0])
-    narrow = problem.space.columns.single[column][:, None]
-    values = np.where(narrow, values.astype(np.float32), values)
-    return np.where(np.isnan(values) & ~np.isnan(own)[:, None], here[:, None], values)
+def _worth_trying(points: Points, active: Array, cost: Array) -> Array:
+    """Which candidates (p, m) gain enough, at whatever gain the last; of equals the first."""
+    now = points.cost[active, None]
+    least = np.full(cost.shape[1], _LEAST_GAIN)
+    least[-1] = 0.0  # taking a change back altogether
+    fresh = np.diff(cost, axis=1, prepend=-1.0) != 0
+    fresh[:, -1] = True
+    return np.asarray(fresh & (cost < (1 - least) * now) & (cost >= points.floor[active, None]) & (cost > 0))
 
 
-class Splits:
-    """Where a tree model splits each column, in one sorted array: complex numbers are ordered by column, then value."""
+def _effects(problem: Problem, points: Points, active: Array, moves: Moves) -> tuple[Array, Array]:
+    """What every move (p, A, V) adds to the lead of its point, and the choice (p, 1, A) of the best valid one alone."""
+    point, column, place = np.nonzero(moves.fresh)
+    x = points.x[active[point]]
+    x[np.arange(len(x)), column] = moves.values[point, column, place]
+    row = points.row[active[point]]
+    lead = problem.free_lead(x, row) if len(x) else np.zeros(0)
+    effect = np.zeros(moves.cost.shape)
+    effect[point, column, place] = lead - points.lead[active[point]]
+    saved = np.where(moves.fresh & (effect + points.lead[active, None, None] > 0), moves.cost[..., :1] - moves.cost, 0)
+    return effect, np.stack([_only(saved), _only(saved[..., : OWN + 1])], axis=1)
 
-    def __init__(self, columns: Sequence[Array]) -> None:
-        self.values = np.concatenate([np.asarray(values, dtype=float) for values in columns])
-        self._keys = np.repeat(np.arange(len(columns)), [len(values) for values in columns]) + 1j * self.values
 
-    def across(self, column: Array, own: Array, here: Array, most: int) -> Array:
-        """Values (m, most) just across the splits between own and here, on the far side; here itself where fewer."""
-        if not len(self.values):
-            return np.repeat(here[:, None], most, axis=1)
-        low = np.searchsorted(self._keys, column + 1j * np.minimum(own, here))
-        count = np.searchsorted(self._keys, column + 1j * np.maximum(own, here)) - low
-        at = low[:, None] + np.arange(most) * np.maximum(count, 1)[:, None] // most
-        fresh = np.diff(at, axis=1, prepend=-1) > 0
-        chosen = self.values[np.minimum(at, len(self.values) - 1)]
-        towards = np.where(here > own, np.float32(np.inf), np.float32(-np.inf))[:, None]
-        far = np.nextafter(chosen.astype(np.float32), towards).astype(here.dtype)
-        inside = (far - own[:, None]) * (far - here[:, None]) <= 0
-        return np.where(fresh & inside & (count > 0)[:, None], far, here[:, None])
+def _only(saved: Array) -> Array:
+    """The choice (p, A) of the one move that saves most."""
+    best = saved.reshape(len(saved), -1).argmax(axis=1)
+    choice = np.full(saved.shape[:2], HERE)
+    choice[np.arange(len(saved)), best // saved.shape[2]] = best % saved.shape[2]
+    return choice
+
+
+def together(cost: Array, effect: Array, max_changes: int | None) -> Array:
+    """Choices (p, m, A) of one place per column that are best at some price of the lead, if effects add up.
+
+    At the price s the sum over the columns of cost - s·effect is least where every column takes its own least. From a
+    price at which no column gives up lead to one at which every column is as cheap as it can be.
+    """
+    saved, lost = cost[:, :, HERE, None] - cost, -effect
+    trade = saved * lost > 0  # cheaper and less lead, or dearer and more
+    rate = np.divide(saved, lost, out=np.zeros_like(saved), where=trade)
+    high = np.maximum(rate.max(axis=(1, 2)), 1e-12)
+    low = np.minimum(np.where(trade, rate, np.inf).min(axis=(1, 2)), high)
+    steps = np.linspace(0, 1, _TRADES)
+    price = low[:, None] * (high / low)[:, None] ** steps
+    price *= np.where(steps == 0, 0.5, np.where(steps == 1, 2.0, 1.0))
+    score = cost[:, None] - price[:, :, None, None] * effect[:, None]
+    choice = score.argmin(axis=3)
+    if max_changes is not None:
+        least = np.take_along_axis(score, choice[..., None], axis=3)[..., 0]
+        order = np.argsort(least - score[..., OWN], axis=2, kind="stable")
+        kept = np.zeros(choice.shape, dtype=bool)
+        np.put_along_axis(kept, order[..., :max_changes], values=True, axis=2)
+        choice = np.where(kept, choice, OWN)
+    return np.asarray(choice)

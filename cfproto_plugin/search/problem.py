@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,15 +21,26 @@ def elastic_net(delta: Array, beta: float) -> Array:
     return np.asarray(beta * np.abs(delta).sum(axis=-1) + np.square(delta).sum(axis=-1))
 
 
-def reaches(proba: Array, allowed: Array, kappa: float, min_proba: float | None) -> Array:
-    """Whether an allowed class leads every other by more than kappa, and reaches min_proba.
+def lead_of(proba: Array, allowed: Array, kappa: float, min_proba: float | None) -> Array:
+    """By how much the best allowed class leads every other and kappa; positive where the row counts as changed.
 
     The lead must exceed the rounding of the model's numbers, so that the same row in another batch has the same class.
+    With min_proba it is no more than what the class has above that.
     """
     inside = np.where(allowed, proba, -np.inf).max(axis=1)
     outside = np.where(allowed, -np.inf, proba).max(axis=1)
-    good = inside - outside > kappa + 4 * np.finfo(proba.dtype).eps
-    return np.asarray(good if min_proba is None else good & (inside >= min_proba))
+    lead = inside - outside - (kappa + 4 * np.finfo(proba.dtype).eps)
+    return np.asarray(lead if min_proba is None else np.minimum(lead, inside - np.nextafter(min_proba, 0)))
+
+
+class Start(NamedTuple):
+    """Points that polishing may start from."""
+
+    row: Array
+    x: Array
+    far: Array  # the end of the path the point lies on
+    kind: Array  # class of the prototype
+    lead: Array  # NaN where it was not predicted
 
 
 @dataclass
@@ -68,7 +80,7 @@ class Problem:
     span: tuple[float, float] = (0.0, 1.0)  # the part of the whole work that is being done
     polish_calls: int = 0
     best: Best = field(init=False)
-    starts: list[tuple[Array, ...]] = field(default_factory=list)  # valid points: row, x, cost, class of the prototype
+    starts: list[Start] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.best = Best.none(self.rows)
@@ -99,22 +111,42 @@ class Problem:
         self.best.seconds[rows] += (time.perf_counter() - start) / max(len(rows), 1)
 
     def decode(self, z: Array, row: Array) -> tuple[Array, Array]:
-        """Search points (m, D) of the rows (m,): the user's numbers, and beta·L1 + L2."""
+        """Search points (m, D) of the rows (m,): the user's numbers, and their cost."""
         rows = self.rows.take(row)
         if self.config.max_changes is not None:
             z = keep_largest(z, rows.z, self.config.max_changes)
         x = self.space.decode(z, rows)
         landed = self.space.to_search(x) if self.space.rounds else z
-        return x, elastic_net(landed - rows.z, self.config.beta)
+        return x, self._cost(landed - rows.z, x, rows.x)
+
+    def cost(self, x: Array, row: Array) -> Array:
+        """beta·L1 + L2 of points in the user's numbers, and the price of every changed column."""
+        return self._cost(self.space.to_search(x) - self.rows.z[row], x, self.rows.x[row])
+
+    def _cost(self, delta: Array, x: Array, own: Array) -> Array:
+        distance = elastic_net(delta, self.config.beta)
+        price = self.config.few_changes
+        return distance + price * counts_changes(x, own) if price else distance
+
+    def lead(self, x: Array, row: Array, proba: Array | None = None) -> Array:
+        """By how much points (m, D), in the user's numbers, are counterfactuals of their rows (m,). One predict call.
+
+        -inf where a point is against a rule that bounds cannot express: a relation, or the number of changes.
+        """
+        lead = np.full(len(x), -np.inf)
+        at = np.flatnonzero(self.permitted(x, row))
+        if len(at):
+            lead[at] = self.free_lead(x[at], row[at], None if proba is None else proba[at])
+        return lead
+
+    def free_lead(self, x: Array, row: Array, proba: Array | None = None) -> Array:
+        """The same for points that need not keep those rules."""
+        known = self.model.proba(x) if proba is None else proba
+        return lead_of(known, self.allowed[row], self.config.kappa, self.config.min_proba)
 
     def judge(self, x: Array, row: Array, proba: Array | None = None) -> Array:
-        """Which points (m, D), in the user's numbers, are counterfactuals of their rows (m,). One predict call."""
-        good = self.permitted(x, row)
-        at = np.flatnonzero(good)
-        if len(at):
-            known = self.model.proba(x[at]) if proba is None else proba[at]
-            good[at] = reaches(known, self.allowed[row[at]], self.config.kappa, self.config.min_proba)
-        return good
+        """Which points are counterfactuals of their rows and keep those rules."""
+        return self.lead(x, row, proba) > 0
 
     def permitted(self, x: Array, row: Array) -> Array:
         """Which points satisfy the rules that bounds cannot express: relations and the number of changes."""
