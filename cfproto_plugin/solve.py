@@ -41,17 +41,15 @@ def infeasible(space: FeatureSpace, rows: Rows) -> dict[int, str]:
 def solve(fitted: Fitted, problem: Problem) -> tuple[list[str], list[str], Array]:
     """Fill in problem.best; return status, message and the probabilities of what was found, per row."""
     n = len(problem.rows.x)
-    polishing = fitted.plan.polish > 0
-    problem.span = (0.0, 0.5) if polishing else (0.0, 1.0)
+    problem.span = (0.0, 0.5 if fitted.plan.polish > 0 else 1.0)
     if n:
         _search(fitted, problem)
-    problem.span = (problem.span[1], problem.span[1])
+    _polish(fitted, problem)
     searched = np.isfinite(problem.best.cost)
+    problem.span = (1.0, 1.0)
     if problem.config.fallback and not problem.out_of_time():
         fall_back(problem, fitted.train, fitted.labels)
-    if polishing and not problem.out_of_time():
-        problem.span = (problem.span[1], 1.0)
-        polish(problem, fitted.plan.polish, fitted.splits)
+        _polish(fitted, problem)
     problem.tick(1.0)
     proba, good = _verify(fitted, problem)
     if problem.copies > 1:
@@ -62,6 +60,13 @@ def solve(fitted: Fitted, problem: Problem) -> tuple[list[str], list[str], Array
         for i in range(n)
     ]
     return status, message, proba
+
+
+def _polish(fitted: Fitted, problem: Problem) -> None:
+    """Polish what has not been polished yet."""
+    if fitted.plan.polish > 0 and not problem.out_of_time():
+        problem.span = (problem.span[1], 1.0)
+        polish(problem, fitted.plan.polish, fitted.splits)
 
 
 def _search(fitted: Fitted, problem: Problem) -> None:

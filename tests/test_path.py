@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from scipy.optimize import minimize
 
 from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
@@ -51,6 +52,20 @@ def test_path_finds_the_boundary_of_a_linear_model_to_its_resolution():
     assert 1 < e.counterfactual.sum() < 1 + 4 / 256 + 1e-9
     assert e.meta["n_predict_calls"] == 4
     assert e.meta["method"] == "path"
+
+
+@pytest.mark.parametrize("theta", [0.5, 4.0])
+def test_path_begins_at_a_theta_that_was_asked_for(theta):
+    """Class 1 begins a quarter of the way to the prototype: before theta = 0.5, whose minimiser is a third of it."""
+
+    def model(x):
+        p = 1 / (1 + np.exp(-4 * (x.sum(axis=1) - 1)))
+        return np.stack([1 - p, p], axis=1)
+
+    search = SearchConfig(beta=0.0, polish=0, theta=theta)
+    explainer = CounterfactualExplainer(model, features=Features(scale=None), search=search)
+    e = explainer.fit(np.array([[0.0, 0.0], [2.0, 2.0]])).explain([0.0, 0.0])
+    assert e.counterfactual[0] == pytest.approx(2 * theta / (1 + theta))
 
 
 def test_bounds_hold_inside_the_formula_and_another_prototype_is_taken():

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from itertools import product
+
 import networks
 import numpy as np
 import pytest
 
 from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
 from cfproto_plugin.search.boundary import nearest_step
-from cfproto_plugin.search.polish import Splits
+from cfproto_plugin.search.moves import Splits
+from cfproto_plugin.search.polish import together
 
 
 def cost(e, scale):
@@ -52,6 +55,56 @@ def test_nothing_more_can_be_taken_back_after_full_polish(forest, rows):
         tried[np.arange(len(columns)), columns] = before[columns]
         proba = forest.predict_proba(tried)
         assert (proba[:, kind] <= 0.5 + 1e-12).all()
+
+
+def test_moves_chosen_together_cannot_be_beaten_if_their_effects_add_up():
+    """No other choice is cheaper with more lead. The first place is the present one, the second the row's own."""
+    rng = np.random.default_rng(5)
+    cost, effect = rng.random((3, 5, 3)), rng.normal(size=(3, 5, 3))
+    effect[..., 0] = 0
+    columns = np.arange(5)
+    found = together(cost, effect, None)
+    assert sum(len(np.unique(chosen, axis=0)) for chosen in found) > 6
+    for chosen, price, gain in zip(found, cost, effect, strict=True):
+        every = [(price[columns, c].sum(), gain[columns, c].sum()) for c in product(range(3), repeat=5)]
+        for choice in chosen:
+            own = price[columns, choice].sum() - 1e-12, gain[columns, choice].sum() + 1e-12
+            assert not any(paid < own[0] and lead > own[1] for paid, lead in every)
+
+
+def test_moves_chosen_together_keep_to_the_number_of_changes():
+    rng = np.random.default_rng(6)
+    chosen = together(rng.random((3, 5, 4)), rng.normal(size=(3, 5, 4)), 2)
+    assert ((chosen != 1).sum(axis=2) <= 2).all()
+    assert ((chosen != 1).sum(axis=2) == 2).any()
+
+
+def test_a_price_on_changes_makes_them_fewer(forest, rows):
+    scale = rows[0].std(axis=0)
+    free, dear = (explained(forest, rows, few_changes=price) for price in (0.0, 2.0))
+    counts = [(e.counterfactual != e.original).sum(axis=1) for e in (free, dear)]
+    assert counts[1].mean() < 0.7 * counts[0].mean()
+    costs = [cost(e, scale) + 2 * count for e, count in zip((free, dear), counts, strict=True)]
+    assert costs[1].mean() < costs[0].mean()
+    assert np.array_equal(forest.predict(dear.counterfactual), dear.counterfactual_class)
+    assert cost(free, scale).mean() < cost(dear, scale).mean()
+
+
+def test_the_one_column_that_matters_is_found_though_others_lie_farther_from_the_prototype():
+    """Class 1 iff the last column exceeds 0.5, while the prototypes differ far more in the others."""
+
+    def model(x):
+        p = 1 / (1 + np.exp(-20 * (x[:, 3] - 0.5)))
+        return np.stack([1 - p, p], axis=1)
+
+    train = np.array([[0.0, 0.0, 0.0, 0.0], [5.0, -4.0, 6.0, 1.0], [4.0, -5.0, 7.0, 0.9]])
+    explainer = CounterfactualExplainer(model, features=Features(scale=None), search=SearchConfig(max_changes=1)).fit(
+        train
+    )
+    e = explainer.explain(train[:1])
+    assert e.status.tolist() == ["found"]
+    assert [change.feature for change in e.changes()] == ["x3"]
+    assert e.message[0].startswith("class 1 reached on the way to a prototype with 1 change")
 
 
 def test_split_values_of_a_tree_are_used_themselves(rows, cancer):

@@ -118,6 +118,7 @@ def cases(draw, **sizes):
         "max_changes": draw(st.sampled_from([None, None, 1, 2])),
         "min_proba": draw(st.sampled_from([None, None, 0.6])),
         "polish": draw(st.sampled_from([0.0, 0.5, 1.0])),
+        "few_changes": draw(st.sampled_from([0.0, 0.0, 1.0])),
     }
     kind = draw(st.sampled_from(["tree", "forest", "linear"]))
     target = draw(st.sampled_from([None, None, 1]))

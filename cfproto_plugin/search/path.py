@@ -2,7 +2,8 @@
 
 beta·|delta|_1 + |delta|^2 + theta·|x0 + delta - proto|^2 is separable. With t = theta / (1 + theta) and d = proto - x0
 its minimiser is delta_k = soft(t d_k, (1 - t) beta / 2), clipped to the bounds: from x0 at t = 0 to the prototype at
-t = 1. beta·L1 + L2 grows with t, so the first t whose point has a wanted class is the best of its path.
+t = 1. beta·L1 + L2 grows with t, so the first t whose point has a wanted class is the best of its path. A theta that
+was asked for is where the path begins: the minimiser of that very objective, and beyond where its class is another.
 """
 
 from __future__ import annotations
@@ -41,16 +42,17 @@ def search_path(problem: Problem, everything: Array, prototypes: Array, kinds: A
 
 
 def _search_chunk(problem: Problem, rows: Array, prototypes: Array, kinds: Array) -> None:
-    shape = prototypes.shape[:2]
-    coarse = np.broadcast_to(np.arange(1, _COARSE + 1) / _COARSE, (*shape, _COARSE))
-    x, lead = _try(problem, rows, prototypes, kinds, coarse)
+    theta = problem.config.theta or 0.0
+    least = theta / (1 + theta)
+    ladder = np.linspace(max(least, 1 / _COARSE), 1, _COARSE)
+    x, lead = _try(problem, rows, prototypes, kinds, np.broadcast_to(ladder, (*prototypes.shape[:2], _COARSE)))
     valid = lead > 0
     first = np.where(valid.any(axis=2), valid.argmax(axis=2), -1)
     if problem.config.polish != 0:
         problem.starts.append(_start(problem, rows, x, lead, first, prototypes, kinds))
         return
-    step = 1 / _COARSE / _FINE
-    fine = (first[..., None] + 1) / _COARSE - step * np.arange(_FINE - 1, 0, -1)
+    step = (ladder[1] - ladder[0]) / _FINE
+    fine = np.maximum(ladder[first][..., None] - step * np.arange(_FINE - 1, 0, -1), least)
     _try(problem, rows, prototypes, np.where(first < 0, -1, kinds), fine)
 
 

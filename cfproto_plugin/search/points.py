@@ -46,8 +46,8 @@ def starting_points(problem: Problem, amount: float) -> Points:
 
 
 def _best(problem: Problem) -> Start:
-    """The best of rows without a start."""
-    found = np.isfinite(problem.best.cost)
+    """The best of rows that have no start and were not polished before."""
+    found = np.isfinite(problem.best.cost) & ~problem.polished
     for start in problem.starts:
         found[start.row] = False
     row = np.flatnonzero(found)

@@ -13,6 +13,7 @@ from cfproto_plugin.search.boundary import slide
 from cfproto_plugin.search.moves import HERE, OWN, Moves, Splits, moves_of
 from cfproto_plugin.search.points import Points, starting_points
 from cfproto_plugin.search.problem import Problem
+from cfproto_plugin.space import counts_changes
 
 _LEAST_GAIN = 1e-2  # of the cost, below which a move is not worth a round
 _TRADES = 16  # prices of the lead that are tried in a round
@@ -29,7 +30,9 @@ def polish(problem: Problem, amount: float, splits: Splits | None) -> None:
     """
     calls = problem.model.calls
     points = starting_points(problem, amount)
-    if problem.model.has_gradient and not problem.space.rounds:
+    problem.starts.clear()
+    problem.polished[points.row] = True
+    if len(points.row) and problem.model.has_gradient and not problem.space.rounds:
         slide(problem, points)
         points.far = points.x.copy()
         points.lead = problem.free_lead(points.x, points.row)
@@ -41,7 +44,7 @@ def polish(problem: Problem, amount: float, splits: Splits | None) -> None:
         with problem.clock(np.unique(points.row[active])):
             active = _round(problem, points, active, splits)
         problem.report(1 - len(active) / len(points.row))
-    problem.polish_calls = problem.model.calls - calls
+    problem.polish_calls += problem.model.calls - calls
     _keep(problem, points)
 
 
@@ -53,6 +56,9 @@ def _keep(problem: Problem, points: Points) -> None:
         problem.best.kind[i] = points.kind[point]
         led = problem.best.note[i].partition(" at ")[0]
         problem.best.note[i] = f"{led}, polished from {before[i]:.3g} to {problem.best.cost[i]:.3g}"
+        if np.isinf(before[i]):
+            count = counts_changes(points.x[[point]], problem.rows.x[[i]])[0]
+            problem.best.note[i] = f"reached on the way to a prototype with {count} change{'s' * (count > 1)}"
 
 
 def _best_of_row(points: Points, active: Array, most: int) -> Array:

@@ -80,10 +80,12 @@ class Problem:
     span: tuple[float, float] = (0.0, 1.0)  # the part of the whole work that is being done
     polish_calls: int = 0
     best: Best = field(init=False)
-    starts: list[Start] = field(default_factory=list)
+    starts: list[Start] = field(default_factory=list)  # of what is still to be polished
+    polished: Array = field(init=False)
 
     def __post_init__(self) -> None:
         self.best = Best.none(self.rows)
+        self.polished = np.zeros(len(self.rows.x), dtype=bool)
 
     @property
     def space(self) -> FeatureSpace:
