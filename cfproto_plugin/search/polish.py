@@ -58,7 +58,7 @@ def _keep(problem: Problem, points: Points) -> None:
         problem.best.note[i] = f"{led}, polished from {before[i]:.3g} to {problem.best.cost[i]:.3g}"
         if np.isinf(before[i]):
             count = counts_changes(points.x[[point]], problem.rows.x[[i]])[0]
-            problem.best.note[i] = f"reached on the way to a prototype with {count} change{'s' * (count > 1)}"
+            problem.best.note[i] = f"reached on the way to a prototype with {count} change{'s' if count > 1 else ''}"
 
 
 def _best_of_row(points: Points, active: Array, most: int) -> Array:
