@@ -17,6 +17,7 @@ from typing import Any
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import adult
+import encoder
 import reference
 import scaling
 import trees
@@ -24,7 +25,7 @@ import trees
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
 PACKAGES = ("cfproto-plugin", "numpy", "scipy", "scikit-learn", "torch", "tensorflow", "keras", "xgboost-cpu")
-BENCHMARKS = {"reference": reference, "trees": trees, "adult": adult, "scaling": scaling}
+BENCHMARKS = {"reference": reference, "trees": trees, "adult": adult, "encoder": encoder, "scaling": scaling}
 
 
 def table(lines: list[dict[str, Any]]) -> str:

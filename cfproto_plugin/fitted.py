@@ -119,11 +119,8 @@ def make_provider(
     if name == "auto":
         name = "kdtree" if encoder is None else "encoder"
     k = config.k or (1 if encoder is None else 5)
-    made: PrototypeProvider = (
-        registry()
-        .named("prototypes", name)
-        .factory(k=None if k == "all" else k, k_type=config.k_type, encoder=encoder, per_class=_PER_CLASS, seed=seed)
-    )
+    options = {"k": None if k == "all" else k, "k_type": config.k_type, "encoder": encoder}
+    made: PrototypeProvider = registry().make("prototypes", name, **options, per_class=_PER_CLASS, seed=seed)
     return made
 
 
@@ -131,7 +128,7 @@ def make_distance(distance: str | CategoryDistance) -> CategoryDistance:
     """The distance itself, or the one of that name."""
     if not isinstance(distance, str):
         return distance
-    made: CategoryDistance = registry().named("distances", distance).factory()
+    made: CategoryDistance = registry().make("distances", distance)
     return made
 
 

@@ -77,5 +77,9 @@ class SearchModel:
             )
         if not np.isfinite(proba).all():
             row = int(np.argwhere(~np.isfinite(proba))[0, 0])
-            raise ModelError(f"the model returned {proba[row]} for a row of finite numbers; expected probabilities")
+            origin = getattr(self.adapter, "cfproto_origin", "")
+            raise ModelError(
+                f"the model returned {proba[row]} for a row of finite numbers; expected probabilities"
+                + (f" ({origin})" if origin else "")
+            )
         return proba

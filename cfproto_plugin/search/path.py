@@ -16,7 +16,7 @@ from cfproto_plugin.search.problem import Problem, Start
 
 _COARSE, _FINE = 16, 16  # points of every path, first from end to end, then where the class changed
 _PROTOTYPES = 16  # of every row
-_CELLS_PER_CHUNK = 4_000_000
+_CELLS_PER_CHUNK = 500_000  # more do not fit the cache
 
 
 def path_points(z0: Array, prototypes: Array, t: Array, lower: Array, upper: Array, beta: float) -> Array:

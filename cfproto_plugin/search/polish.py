@@ -19,7 +19,7 @@ _LEAST_GAIN = 1e-2  # of the cost, below which a move is not worth a round
 _TRADES = 16  # prices of the lead that are tried in a round
 _KEPT = (8, 2, 1)  # points of a row that go on after so many rounds
 _ROUNDS = 20
-_CELLS_PER_CHUNK = 4_000_000
+_CELLS_PER_CHUNK = 500_000  # more do not fit the cache
 
 
 def polish(problem: Problem, amount: float, splits: Splits | None) -> None:
