@@ -7,8 +7,8 @@ import sys
 from typing import Any
 
 from cfproto_plugin.callables import CallableAdapter
-from cfproto_plugin.errors import AmbiguousAdapterError, CfprotoError, ModelError, NoAdapterError, PluginError
-from cfproto_plugin.plugins import PluginReport, Registry, registry
+from cfproto_plugin.errors import AmbiguousAdapterError, ModelError, NoAdapterError
+from cfproto_plugin.plugins import PluginReport, Registry, how_to_block, make, registry, type_name
 from cfproto_plugin.protocols import AdapterSpec, GradientAdapter, ModelAdapter, Role
 
 
@@ -19,12 +19,12 @@ def adapt(
     if adapter is not None and not isinstance(adapter, str):
         return type(adapter).__name__, _checked(adapter)
     if inspect.isclass(model):
-        raise ModelError(f"{_name(model)} is a class; pass a trained model, an object of that class.")
+        raise ModelError(f"{type_name(model)} is a class; pass a trained model, an object of that class.")
     if adapter is not None:
-        return adapter, _make(registry().named("adapters", adapter), model, role)
-    spec = _claimed(model, registry())
-    if spec is not None:
-        return spec.name, _make(spec, model, role)
+        return adapter, registry().make("adapters", adapter, model, role=role)
+    claim = claimed(model, registry())
+    if claim is not None:
+        return claim[1].name, make(*claim, model, role=role)
     if isinstance(model, GradientAdapter):
         return type(model).__name__, model
     if callable(model):
@@ -32,28 +32,29 @@ def adapt(
     raise NoAdapterError(_nothing_claims(model, registry()))
 
 
-def _claimed(model: Any, plugins: Registry) -> AdapterSpec | None:
+def claimed(model: Any, plugins: Registry) -> tuple[PluginReport, AdapterSpec] | None:
     """The spec whose class stands nearest in the model's MRO; then the highest priority; a tie is an error."""
-    mro = type(model).__mro__
     ranked: list[tuple[int, int, PluginReport, AdapterSpec]] = []
     for report, spec in plugins.adapters():
-        distances = [mro.index(cls) for claim in spec.claims if (cls := _resolve(claim)) in mro]
-        if distances:
-            ranked.append((min(distances), -spec.priority, report, spec))
+        distance = distance_in_mro(spec, model)
+        if distance is not None:
+            ranked.append((distance, -spec.priority, report, spec))
     if not ranked:
         return None
     ranked.sort(key=lambda item: item[:2])
-    best = [item for item in ranked if item[:2] == ranked[0][:2]]
+    best = [item[2:] for item in ranked if item[:2] == ranked[0][:2]]
     if len(best) > 1:
-        owners = " and ".join(f"{spec.name} of plugin {report.name} ({report.source})" for *_, report, spec in best)
-        raise AmbiguousAdapterError(
-            f"{_name(model)} is claimed equally by {owners}.\n  Pass adapter=<name>, or block one plugin by name in "
-            "CFPROTO_DISABLE_PLUGINS."
-        )
-    return best[0][3]
+        raise AmbiguousAdapterError(_claimed_by_several(model, best))
+    return best[0]
 
 
-def _resolve(claim: str) -> Any:
+def distance_in_mro(spec: AdapterSpec, model: Any) -> int | None:
+    """How far above the model's own class the nearest claimed class stands; None if none does."""
+    mro = type(model).__mro__
+    return min((mro.index(cls) for claim in spec.claims if (cls := resolve(claim)) in mro), default=None)
+
+
+def resolve(claim: str) -> Any:
     """The class behind "module:Class" if its module is already imported.
 
     Looked up in `__dict__`: `getattr` would call a module's `__getattr__`, and lazy packages import there.
@@ -65,18 +66,6 @@ def _resolve(claim: str) -> Any:
     return found
 
 
-def _make(spec: AdapterSpec, model: Any, role: Role) -> ModelAdapter:
-    try:
-        made = spec.factory(model, role=role)
-    except CfprotoError:
-        raise
-    except Exception as error:
-        raise PluginError(f"adapter {spec.name!r} failed on {_name(model)}: {type(error).__name__}: {error}") from error
-    if not isinstance(made, ModelAdapter):
-        raise ModelError(f"adapter {spec.name!r} returned {type(made).__name__}, which has no predict(x) method")
-    return made
-
-
 def _checked(adapter: Any) -> ModelAdapter:
     if inspect.isclass(adapter) or not isinstance(adapter, ModelAdapter):
         raise ModelError(
@@ -85,16 +74,19 @@ def _checked(adapter: Any) -> ModelAdapter:
     return adapter
 
 
-def _name(model: Any) -> str:
-    cls = model if inspect.isclass(model) else type(model)
-    return f"{cls.__module__}.{cls.__qualname__}"
+def _claimed_by_several(model: Any, best: list[tuple[PluginReport, AdapterSpec]]) -> str:
+    owners = " and ".join(f"{spec.name} of plugin {report}" for report, spec in best)
+    names = [spec.name for _, spec in best]
+    by_name = f"Pass adapter={' or adapter='.join(map(repr, names))}, or block" if len(set(names)) > 1 else "Block"
+    return (
+        f"{type_name(model)} is claimed equally by {owners}.\n  {by_name} one plugin: "
+        f"{how_to_block([report for report, _ in best])}."
+    )
 
 
 def _nothing_claims(model: Any, plugins: Registry) -> str:
     installed = ", ".join(sorted(spec.name for _, spec in plugins.adapters())) or "none"
-    broken = ", ".join(f"{report.name} ({report.error})" for report in plugins.broken())
     return (
-        f"no adapter claims {_name(model)}\n  installed: {installed}"
-        + (f"   broken: {broken}" if broken else "")
-        + "\n  Pass adapter=<name>, pass a function x -> probabilities, or install a plugin that claims it."
+        f"no adapter claims {type_name(model)}\n  installed: {installed}{plugins.in_words_broken()}"
+        "\n  Pass adapter=<name>, pass a function x -> probabilities, or install a plugin that claims it."
     )

@@ -1,20 +1,27 @@
-"""Finding and loading plugins. Each loads alone: a broken one is recorded with its cause, the others keep working."""
+"""Finding and loading plugins. Each loads alone: a broken one is recorded with its cause, the others keep working.
+
+What a plugin offers is made here as well, so that every failure of a factory is named with its plugin and distribution.
+"""
 
 from __future__ import annotations
 
 import functools
+import inspect
 import logging
 import os
+import re
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import pluggy
 
 from cfproto_plugin import hookspecs
-from cfproto_plugin.errors import PluginError, UnknownNameError, did_you_mean
+from cfproto_plugin.errors import CfprotoError, PluginError, UnknownNameError, did_you_mean
 from cfproto_plugin.hookspecs import PROJECT
 from cfproto_plugin.protocols import AdapterSpec, DistanceSpec, PrototypeSpec
 
@@ -22,6 +29,14 @@ log = logging.getLogger(__name__)
 Spec = TypeVar("Spec", AdapterSpec, PrototypeSpec, DistanceSpec)
 Kind: TypeAlias = Literal["adapters", "prototypes", "distances"]
 KINDS: tuple[Kind, ...] = ("adapters", "prototypes", "distances")
+HOOKS = tuple(f"cfproto_{kind}" for kind in KINDS)
+SLOW_SECONDS = 1.0  # the built-in plugins take some 10 ms; a plugin that imports a framework takes seconds
+DISABLE = "CFPROTO_DISABLE_PLUGINS"
+_ONE: dict[type, tuple[str, str]] = {  # what a spec is called in messages, and the method of what its factory makes
+    AdapterSpec: ("adapter", "predict"),
+    PrototypeSpec: ("prototype provider", "nearest"),
+    DistanceSpec: ("distance", "__call__"),
+}
 
 
 @dataclass(frozen=True)
@@ -31,6 +46,7 @@ class PluginReport:
     name: str
     status: Literal["ok", "broken", "disabled"]
     source: str
+    module: str = ""  # "module" or "module:object", as in the entry point; nothing if it cannot be imported
     seconds: float = 0.0
     error: str = ""
     adapters: tuple[AdapterSpec, ...] = ()
@@ -42,6 +58,19 @@ class PluginReport:
         """Names by kind, for printing."""
         return {kind: [spec.name for spec in getattr(self, kind)] for kind in KINDS if getattr(self, kind)}
 
+    @property
+    def slow(self) -> bool:
+        """Whether it works but took longer than SLOW_SECONDS to load."""
+        return self.status == "ok" and self.seconds > SLOW_SECONDS
+
+    @property
+    def advice(self) -> str:
+        """What its author should do, if anything."""
+        return f"slow: {self.seconds:.1f} s; import frameworks inside functions" if self.slow else ""
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.source})"
+
 
 class Registry:
     """The plugins of one process."""
@@ -52,14 +81,17 @@ class Registry:
         for entry in entries:
             dist = entry.dist
             source = f"{dist.name} {dist.version}" if dist else entry.value
-            self._add(entry.name, source, entry.load)
+            blocked = not self._disabled.isdisjoint({entry.name, dist.name if dist else entry.name})
+            self._add(PluginReport(entry.name, "disabled" if blocked else "ok", source, entry.value), entry.load)
 
     def register(self, plugin: object, name: str | None = None) -> PluginReport:
         """Add a plugin of the running program: a module or object with hook implementations."""
         name = name or str(getattr(plugin, "__name__", type(plugin).__name__))
         if any(report.name == name and report.status == "ok" for report in self.reports):
             raise PluginError(f"a plugin named {name!r} is already registered; unregister({name!r}) it first.")
-        report = self._add(name, "registered at run time", lambda: plugin)
+        status: Literal["ok", "disabled"] = "disabled" if name in self._disabled else "ok"
+        module = plugin.__name__ if isinstance(plugin, ModuleType) else ""
+        report = self._add(PluginReport(name, status, "registered at run time", module), lambda: plugin)
         if report.status == "broken":
             self.reports.remove(report)
             raise PluginError(f"plugin {name!r} cannot be registered: {report.error}")
@@ -83,44 +115,93 @@ class Registry:
 
     def named(self, kind: Kind, name: str) -> Any:
         """The spec of that kind and name."""
+        return self._find(kind, name)[1]
+
+    def make(self, kind: Kind, name: str, *args: Any, **options: Any) -> Any:
+        """Call the factory of that kind and name; its failures are named with its plugin."""
+        return make(*self._find(kind, name), *args, **options)
+
+    def _find(self, kind: Kind, name: str) -> tuple[PluginReport, Any]:
         specs = [(report, spec) for report in self.reports for spec in getattr(report, kind)]
         found = [(report, spec) for report, spec in specs if spec.name == name]
         if len(found) > 1:
-            owners = " and ".join(f"{report.name} ({report.source})" for report, _ in found)
+            owners = [report for report, _ in found]
             raise PluginError(
-                f"{kind} named {name!r} come from {owners}.\n  Pass an instance, or block one plugin by name in "
-                "CFPROTO_DISABLE_PLUGINS."
+                f"{kind} named {name!r} come from {' and '.join(map(str, owners))}.\n  Pass an instance, or block one "
+                f"plugin: {how_to_block(owners)}."
             )
         if found:
-            return found[0][1]
+            return found[0]
         known = sorted(spec.name for _, spec in specs)
-        broken = ", ".join(f"{report.name} ({report.error})" for report in self.broken())
         raise UnknownNameError(
             f"no {kind} named {name!r}.{did_you_mean(name, known)}\n  there are: {', '.join(known) or 'none'}"
-            + (f"   broken: {broken}" if broken else "")
+            + self.in_words_broken()
         )
 
-    def _add(self, name: str, source: str, load: Callable[[], object]) -> PluginReport:
-        if name in self._disabled:
-            report = PluginReport(name, "disabled", source)
-        else:
+    def in_words_broken(self) -> str:
+        """The broken plugins, their distributions and causes, for the end of a message; nothing if there are none."""
+        broken = ", ".join(f"{report.name} of {report.source} ({report.error})" for report in self.broken())
+        return f"   broken: {broken}" if broken else ""
+
+    def _add(self, report: PluginReport, load: Callable[[], object]) -> PluginReport:
+        """Load the plugin unless it is disabled, and record what became of it."""
+        if report.status == "ok":
             start = time.perf_counter()
             try:
-                report = _collect(PluginReport(name, "ok", source), load())
+                report = _collect(report, load())
             except (Exception, SystemExit) as error:  # noqa: BLE001 whatever a plugin does, the others keep working
-                log.warning("plugin %s (%s) is broken: %s: %s", name, source, type(error).__name__, error)
-                report = PluginReport(name, "broken", source, error=f"{type(error).__name__}: {error}")
+                log.warning("plugin %s is broken: %s: %s", report, type(error).__name__, error)
+                report = replace(report, status="broken", error=f"{type(error).__name__}: {error}")
             report = replace(report, seconds=time.perf_counter() - start)
+        if report.slow:
+            log.warning("plugin %s is %s", report, report.advice)
         self.reports.append(report)
         return report
+
+
+def make(report: PluginReport, spec: Any, *args: Any, **options: Any) -> Any:
+    """Call the factory of a spec. Whatever goes wrong is named with the plugin and its distribution."""
+    what, method = next(words for kind, words in _ONE.items() if isinstance(spec, kind))
+    origin = f"{what} {spec.name!r} of plugin {report}"
+    try:
+        made = spec.factory(*args, **options)
+    except CfprotoError as error:
+        error.add_note(f"raised by {origin}")
+        raise
+    except Exception as error:
+        on = "".join(f" on {type_name(model)}" for model in args)
+        raise PluginError(f"{origin} failed{on}: {type(error).__name__}: {error}") from error
+    if inspect.isclass(made) or not callable(getattr(made, method, None)):
+        raise PluginError(f"the factory of {origin} returned {made!r}, which has no method {method}")
+    if not any(made is model for model in args):
+        with suppress(AttributeError, TypeError):  # objects with slots stay without
+            made.cfproto_origin = origin  # for messages of the search; kept when an explainer is pickled
+    return made
+
+
+def how_to_block(owners: Iterable[PluginReport]) -> str:
+    """The settings of the environment that block one of these plugins; by distribution if they share their name."""
+    names = [report.name for report in owners]
+    if len(set(names)) < len(names):
+        names = [report.source.partition(" ")[0] for report in owners]
+    return " or ".join(f"{DISABLE}={name}" for name in names)
+
+
+def type_name(model: Any) -> str:
+    """The full name of a model's class."""
+    cls = model if inspect.isclass(model) else type(model)
+    return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def _collect(report: PluginReport, plugin: object) -> PluginReport:
     """Call the plugin's hooks in a manager of its own, so that its mistakes stay its own."""
     manager = pluggy.PluginManager(PROJECT)
     manager.add_hookspecs(hookspecs)
-    manager.register(plugin, report.name)
-    manager.check_pending()
+    try:
+        manager.register(plugin, report.name)
+        manager.check_pending()
+    except pluggy.PluginValidationError as error:
+        raise PluginError(_in_words(error)) from error
     report = replace(
         report,
         adapters=_checked("cfproto_adapters", AdapterSpec, manager.hook.cfproto_adapters()),
@@ -128,9 +209,17 @@ def _collect(report: PluginReport, plugin: object) -> PluginReport:
         distances=_checked("cfproto_distances", DistanceSpec, manager.hook.cfproto_distances()),
     )
     if not report.offers:
-        hooks = ", ".join(f"cfproto_{kind}" for kind in KINDS)
-        raise PluginError(f"it offers nothing: expected one of the hooks {hooks}, marked with @hookimpl")
+        raise PluginError(f"it offers nothing: expected one of the hooks {', '.join(HOOKS)}, marked with @hookimpl")
     return report
+
+
+def _in_words(error: pluggy.PluginValidationError) -> str:
+    """One line, and what was probably meant."""
+    text = " ".join(str(error).split())
+    unknown = re.search(r"unknown hook '(\w+)'", text)
+    if unknown is None:
+        return f"{text}; the hooks take no arguments"
+    return f"{unknown[0]}.{did_you_mean(unknown[1], HOOKS)} There are {', '.join(HOOKS)}"
 
 
 def _checked(hook: str, kind: type[Spec], results: list[Iterable[Spec]]) -> tuple[Spec, ...]:
@@ -142,6 +231,8 @@ def _checked(hook: str, kind: type[Spec], results: list[Iterable[Spec]]) -> tupl
     for spec in specs:
         if not isinstance(spec, kind):
             raise PluginError(f"{hook} returned {spec!r}; expected {kind.__name__} objects")
+        if not isinstance(spec.name, str) or not spec.name:
+            raise PluginError(f"{hook} returned a spec named {spec.name!r}; expected a word to name it by")
         if not callable(spec.factory):
             raise PluginError(f"the factory of {spec.name!r} is {spec.factory!r}; expected a function or class")
         if isinstance(spec, AdapterSpec):
@@ -150,10 +241,13 @@ def _checked(hook: str, kind: type[Spec], results: list[Iterable[Spec]]) -> tupl
 
 
 def _check_claims(spec: AdapterSpec) -> None:
-    if not spec.claims:
+    claims: Any = spec.claims
+    if isinstance(claims, str):
+        raise PluginError(f"adapter {spec.name!r} claims the text {claims!r}; expected a tuple: ({claims!r},)")
+    if not claims:
         raise PluginError(f"adapter {spec.name!r} claims nothing; expected names such as 'package.module:Class'")
-    for claim in spec.claims:
-        module, _, qualname = claim.partition(":")
+    for claim in claims:
+        module, _, qualname = claim.partition(":") if isinstance(claim, str) else ("", "", "")
         if not (module and qualname):
             raise PluginError(f"adapter {spec.name!r} claims {claim!r}; expected a name such as 'package.module:Class'")
 
@@ -161,8 +255,8 @@ def _check_claims(spec: AdapterSpec) -> None:
 @functools.cache
 def registry() -> Registry:
     """The process-wide registry, loaded on first use from the entry points."""
-    disabled = [name.strip() for name in os.environ.get("CFPROTO_DISABLE_PLUGINS", "").split(",")]
-    found = sorted(entry_points(group=PROJECT), key=lambda entry: entry.name)
+    disabled = [name.strip() for name in os.environ.get(DISABLE, "").split(",")]
+    found = sorted(entry_points(group=PROJECT), key=lambda entry: (entry.name, entry.value))
     unique = {(entry.name, entry.value): entry for entry in found}
     return Registry(unique.values(), disabled)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
+import re
 import sys
 from types import ModuleType
 
 import numpy as np
 import pytest
+from distributions import Distributions
 
 from cfproto_plugin import AdapterSpec, claims, hookimpl
 from cfproto_plugin.callables import CallableAdapter
@@ -68,6 +71,24 @@ def plugins(monkeypatch):
     return fill
 
 
+@pytest.fixture
+def distribution(tmp_path):
+    """Install distributions with plugins for processes of their own."""
+    return Distributions(tmp_path)
+
+
+def claiming(name, prediction="np.full((len(x), 2), 0.5)"):
+    """Return the source of a plugin whose adapter claims collections.Counter."""
+    return f"""
+        import numpy as np
+        class Adapter:
+            def __init__(self, model, **options): pass
+            def predict(self, x): return {prediction}
+        @hookimpl
+        def cfproto_adapters(): return [AdapterSpec("{name}", ("collections:Counter",), Adapter)]
+    """
+
+
 # Ranking
 
 
@@ -94,9 +115,43 @@ def test_tie_is_an_error_that_names_both_plugins_and_what_to_do(plugins):
         adapt(Net())
     assert str(caught.value) == (
         f"{__name__}.Net is claimed equally by a of plugin one (registered at run time) and b of plugin two "
-        "(registered at run time).\n  Pass adapter=<name>, or block one plugin by name in CFPROTO_DISABLE_PLUGINS."
+        "(registered at run time).\n  Pass adapter='a' or adapter='b', or block one plugin: "
+        "CFPROTO_DISABLE_PLUGINS=one or CFPROTO_DISABLE_PLUGINS=two."
     )
     assert adapt(Net(), "b")[0] == "b"
+
+
+def test_tie_of_adapters_of_the_same_name_is_settled_by_blocking_alone(plugins):
+    plugins(one=spec("a", "Base"), two=spec("a", "Base"))
+    with pytest.raises(AmbiguousAdapterError, match=r"\.\n  Block one plugin: CFPROTO_DISABLE_PLUGINS=one or CFPROTO_"):
+        adapt(Net())
+
+
+@pytest.mark.parametrize("choice", ["adapter=", "CFPROTO_DISABLE_PLUGINS=acme-cf", "CFPROTO_DISABLE_PLUGINS=bolt"])
+def test_what_the_error_of_a_tie_proposes_works(distribution, choice):
+    """Two installed distributions claim the same class; the second one's plugin has the first one's name, too."""
+    same = choice.endswith("acme-cf")
+    distribution("acme-cf", "2.0", acme=claiming("acme"))
+    distribution("bolt-cf", "3.1", **{"acme" if same else "bolt": claiming("bolt")})
+    code = """
+        import collections, sys
+        from cfproto_plugin.claims import adapt
+        try:
+            print(adapt(collections.Counter(), sys.argv[1] or None)[0])
+        except LookupError as error:
+            print(error)
+    """
+    tie = distribution.run(code, "")
+    assert "acme of plugin acme (acme-cf 2.0) and bolt of plugin" in tie
+    assert "(bolt-cf 3.1)" in tie
+    assert choice in tie
+    name, _, value = choice.partition("=")
+    if name == "adapter":
+        assert "adapter='acme' or adapter='bolt'" in tie
+        assert distribution.run(code, "bolt") == "bolt\n"
+    else:
+        left = {"acme-cf": "bolt", "bolt": "acme"}[value]
+        assert distribution.run(code, "", **{name: value}) == f"{left}\n"
 
 
 def test_claimed_model_that_can_be_called_goes_to_its_plugin(plugins):
@@ -189,7 +244,8 @@ def test_unclaimed_model_says_what_is_installed_what_is_broken_and_what_to_do(pl
     with pytest.raises(NoAdapterError) as caught:
         adapt(Base())
     assert str(caught.value) == (
-        f"no adapter claims {__name__}.Base\n  installed: keras, torch   broken: acme (ImportError: no acme_core)\n"
+        f"no adapter claims {__name__}.Base\n  installed: keras, torch   broken: acme of acme-cf 2.0 "
+        "(ImportError: no acme_core)\n"
         "  Pass adapter=<name>, pass a function x -> probabilities, or install a plugin that claims it."
     )
 
@@ -209,26 +265,88 @@ def test_class_instead_of_a_trained_model_is_refused(plugins):
 # Factories that fail
 
 
-def test_factory_that_fails_is_a_plugin_error_with_its_cause(plugins):
+def test_factory_that_fails_is_a_plugin_error_with_its_plugin_and_cause(plugins):
     def fail(model, **options):
         raise KeyError("weights")
 
-    plugins(bad=spec("bad", "Base", factory=fail))
-    with pytest.raises(PluginError, match=rf"adapter 'bad' failed on {__name__}\.Net: KeyError: 'weights'") as caught:
+    plugins(acme=spec("bad", "Base", factory=fail))
+    message = f"adapter 'bad' of plugin acme (registered at run time) failed on {__name__}.Net: KeyError: 'weights'"
+    for given in (None, "bad"):
+        with pytest.raises(PluginError, match=f"^{re.escape(message)}$") as caught:
+            adapt(Net(), given)
+        assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_factory_that_takes_no_role_is_named(plugins):
+    def narrow(model):
+        return Toy(model)
+
+    plugins(acme=spec("bad", "Base", factory=narrow))
+    with pytest.raises(PluginError, match=r"'bad' of plugin acme .* unexpected keyword argument 'role'"):
         adapt(Net())
-    assert isinstance(caught.value.__cause__, KeyError)
 
 
-def test_error_raised_on_purpose_by_a_factory_is_passed_on(plugins):
+def test_error_raised_on_purpose_by_a_factory_is_passed_on_with_a_note(plugins):
     def refuse(model, **options):
         raise ModelError("it is a regressor")
 
-    plugins(bad=spec("bad", "Base", factory=refuse))
-    with pytest.raises(ModelError, match=r"^it is a regressor$"):
+    plugins(acme=spec("bad", "Base", factory=refuse))
+    with pytest.raises(ModelError) as caught:
+        adapt(Net())
+    assert str(caught.value) == "it is a regressor"
+    assert caught.value.__notes__ == ["raised by adapter 'bad' of plugin acme (registered at run time)"]
+
+
+@pytest.mark.parametrize("wrong", [3, Toy, None])
+def test_factory_that_returns_no_adapter_is_named(plugins, wrong):
+    plugins(acme=spec("bad", "Base", factory=lambda model, **options: wrong))
+    message = re.escape(
+        f"the factory of adapter 'bad' of plugin acme (registered at run time) returned {wrong!r}, which"
+    )
+    with pytest.raises(PluginError, match=f"{message} has no method predict"):
         adapt(Net())
 
 
-def test_factory_that_returns_no_adapter_is_named(plugins):
-    plugins(bad=spec("bad", "Base", factory=lambda model, **options: 3))
-    with pytest.raises(ModelError, match=r"adapter 'bad' returned int, which has no predict\(x\) method"):
-        adapt(Net())
+# Whose adapter it is
+
+
+def test_adapter_knows_whose_it_is_also_after_pickling(plugins):
+    plugins(acme=spec("toy", "Base"))
+    origin = "adapter 'toy' of plugin acme (registered at run time)"
+    made = adapt(Net())[1]
+    assert made.cfproto_origin == origin
+    assert pickle.loads(pickle.dumps(made)).cfproto_origin == origin  # noqa: S301 our own
+
+
+def test_model_that_is_its_own_adapter_is_left_as_it_was(plugins):
+    plugins(acme=spec("same", "Toy", factory=lambda model, **options: model))
+    made = adapt(model := Toy(None))[1]
+    assert made is model
+    assert not hasattr(model, "cfproto_origin")
+
+
+def test_adapter_with_slots_needs_no_origin(plugins):
+    class Slots:
+        __slots__ = ()
+
+        def predict(self, x):
+            return x
+
+    plugins(acme=spec("slots", "Base", factory=lambda model, **options: Slots()))
+    assert isinstance(adapt(Net())[1], Slots)
+
+
+def test_adapter_that_returns_nan_is_named_with_its_plugin_and_distribution(distribution):
+    distribution("acme-cf", "2.0", acme=claiming("acme", "np.full((len(x), 2), np.nan)"))
+    code = """
+        import collections
+        import numpy as np
+        from cfproto_plugin import CounterfactualExplainer
+        try:
+            CounterfactualExplainer(collections.Counter()).fit(np.zeros((5, 2)))
+        except ValueError as error:
+            print(error)
+    """
+    said = distribution.run(code)
+    assert "returned [nan nan]" in said
+    assert "adapter 'acme' of plugin acme (acme-cf 2.0)" in said

@@ -9,20 +9,31 @@ import subprocess
 import sys
 import textwrap
 from importlib.metadata import EntryPoint
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
+import numpy as np
 import pytest
+from distributions import HEADER, Distributions
 
 import cfproto_plugin
-from cfproto_plugin import AdapterSpec, DistanceSpec, PrototypeSpec, hookimpl, hookspecs, plugins
-from cfproto_plugin.errors import PluginError, UnknownNameError
+from cfproto_plugin import (
+    AdapterSpec,
+    CounterfactualExplainer,
+    DistanceSpec,
+    Features,
+    PrototypeSpec,
+    hookimpl,
+    hookspecs,
+    plugins,
+)
+from cfproto_plugin.distances import ABDM
+from cfproto_plugin.errors import ConfigError, PluginError, UnknownNameError
 from cfproto_plugin.plugins import Registry
+from cfproto_plugin.prototypes import KDTreePrototypes
 
 HOOKS = [name for name in vars(hookspecs) if name.startswith("cfproto_")]
 BUILT_IN = ("distances", "keras", "prototypes", "sklearn", "torch", "xgboost")
 FRAMEWORKS = ("torch", "tensorflow", "keras", "xgboost", "pandas", "matplotlib", "sklearn")
-HEADER = "from cfproto_plugin import AdapterSpec, DistanceSpec, PrototypeSpec, hookimpl\n"
 GOOD = """
 @hookimpl
 def cfproto_distances():
@@ -34,8 +45,14 @@ BROKEN = {
     "exit on import": ("raise SystemExit(3)", "SystemExit: 3"),
     "raising hook": ("@hookimpl\ndef cfproto_adapters(): return 1 / 0", "ZeroDivisionError: division by zero"),
     "raising generator": ("@hookimpl\ndef cfproto_adapters(): yield 1 / 0", "ZeroDivisionError: division by zero"),
-    "wrong signature": ("@hookimpl\ndef cfproto_adapters(model): return []", "Argument(s) {'model'} are declared"),
-    "misspelt hook": ("@hookimpl\ndef cfproto_adaptors(): return []", "unknown hook 'cfproto_adaptors'"),
+    "wrong signature": (
+        "@hookimpl\ndef cfproto_adapters(model): return []",
+        "Argument(s) {'model'} are declared in the hookimpl but can not be found in the hookspec; the hooks take no",
+    ),
+    "misspelt hook": (
+        "@hookimpl\ndef cfproto_adaptors(): return []",
+        "PluginError: unknown hook 'cfproto_adaptors'. Did you mean 'cfproto_adapters'? There are cfproto_adapters, ",
+    ),
     "no hook": (
         "",
         "expected one of the hooks cfproto_adapters, cfproto_prototypes, cfproto_distances",
@@ -62,6 +79,18 @@ BROKEN = {
         "@hookimpl\ndef cfproto_adapters(): return [AdapterSpec('acme', ('acme:Net', ''), dict)]",
         "adapter 'acme' claims ''; expected a name such as 'package.module:Class'",
     ),
+    "claims as text": (
+        "@hookimpl\ndef cfproto_adapters(): return [AdapterSpec('acme', 'acme:Net', dict)]",
+        "adapter 'acme' claims the text 'acme:Net'; expected a tuple: ('acme:Net',)",
+    ),
+    "claim of a class itself": (
+        "@hookimpl\ndef cfproto_adapters(): return [AdapterSpec('acme', (dict,), dict)]",
+        "adapter 'acme' claims <class 'dict'>; expected a name such as 'package.module:Class'",
+    ),
+    "no name": (
+        "@hookimpl\ndef cfproto_adapters(): return [AdapterSpec('', ('acme:Net',), dict)]",
+        "cfproto_adapters returned a spec named ''; expected a word to name it by",
+    ),
     "claim without a module": (
         "@hookimpl\ndef cfproto_adapters(): return [AdapterSpec('acme', (':Net',), dict)]",
         "adapter 'acme' claims ':Net'",
@@ -71,6 +100,12 @@ BROKEN = {
         "adapter 'acme' claims 'acme.Net'",
     ),
 }
+
+
+@pytest.fixture
+def distribution(tmp_path):
+    """Install distributions with plugins for processes of their own."""
+    return Distributions(tmp_path)
 
 
 @pytest.fixture
@@ -222,7 +257,7 @@ def test_unknown_name_suggests_the_nearest_and_lists_all_and_the_broken(entry):
         found.named("adapters", "troch")
     assert str(caught.value) == (
         "no adapters named 'troch'. Did you mean 'torch'?\n  there are: keras, torch   "
-        "broken: bad (ModuleNotFoundError: No module named 'acme_core')"
+        "broken: bad of cfproto_test_plugin_bad (ModuleNotFoundError: No module named 'acme_core')"
     )
     with pytest.raises(UnknownNameError, match=r"no prototypes named 'x'\.\n  there are: none"):
         found.named("prototypes", "x")
@@ -232,8 +267,52 @@ def test_name_offered_twice_is_an_error_that_names_both_plugins():
     found = Registry()
     for name in ("one", "two"):
         found.register(plugin(distances=[DistanceSpec("d", dict)]), name)
-    with pytest.raises(PluginError, match=r"one \(registered at run time\) and two \(registered at run time\)"):
+    with pytest.raises(PluginError) as caught:
         found.named("distances", "d")
+    assert str(caught.value) == (
+        "distances named 'd' come from one (registered at run time) and two (registered at run time).\n  Pass an "
+        "instance, or block one plugin: CFPROTO_DISABLE_PLUGINS=one or CFPROTO_DISABLE_PLUGINS=two."
+    )
+
+
+# Making what a plugin offers
+
+
+def fails(**options):
+    raise KeyError("weights")
+
+
+def refuses(**options):
+    raise ConfigError("k is too large")
+
+
+@pytest.mark.parametrize(
+    ("kind", "of", "word"),
+    [("prototypes", PrototypeSpec, "prototype provider"), ("distances", DistanceSpec, "distance")],
+)
+def test_factory_that_goes_wrong_is_named_with_its_plugin(kind, of, word):
+    found = Registry()
+    found.register(plugin(**{kind: [of("x", fails), of("y", refuses), of("z", lambda **options: 3)]}), "acme")
+    origin = "of plugin acme (registered at run time)"
+    with pytest.raises(PluginError) as caught:
+        found.make(kind, "x", k=1)
+    assert str(caught.value) == f"{word} 'x' {origin} failed: KeyError: 'weights'"
+    with pytest.raises(ConfigError, match=r"^k is too large\n") as caught:
+        found.make(kind, "y")
+    assert caught.value.__notes__ == [f"raised by {word} 'y' {origin}"]
+    with pytest.raises(PluginError) as caught:
+        found.make(kind, "z")
+    method = {"prototypes": "nearest", "distances": "__call__"}[kind]
+    assert str(caught.value) == f"the factory of {word} 'z' {origin} returned 3, which has no method {method}"
+
+
+def test_spec_of_a_subclass_is_made_like_any_other():
+    class MySpec(PrototypeSpec):
+        pass
+
+    found = Registry()
+    found.register(plugin(prototypes=[MySpec("mine", KDTreePrototypes)]), "acme")
+    assert found.make("prototypes", "mine", k=3).k == 3
 
 
 # Installed plugins
@@ -254,18 +333,73 @@ REPORTS = """
 """
 
 
-def test_installed_package_is_discovered_by_its_entry_points(tmp_path):
-    (tmp_path / "acme_cf.py").write_text(HEADER + GOOD, encoding="utf-8")
-    info = tmp_path / "acme_cf-2.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-cf\nVersion: 2.0\n", encoding="utf-8")
-    points = "[cfproto_plugin]\nacme = acme_cf\nlost = acme_lost\n"
-    (info / "entry_points.txt").write_text(points, encoding="utf-8")
-    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
-    found = {name: rest for name, *rest in run(REPORTS, PYTHONPATH=path)}
+def test_installed_package_is_discovered_by_its_entry_points(distribution):
+    distribution("acme-cf", "2.0", acme=GOOD, lost="import acme_lost")
+    found = {name: rest for name, *rest in json.loads(distribution.run(REPORTS))}
     assert found["acme"] == ["ok", "acme-cf 2.0", "", {"distances": ["acme"]}]
     assert found["lost"] == ["broken", "acme-cf 2.0", "ModuleNotFoundError: No module named 'acme_lost'", {}]
     assert set(BUILT_IN) <= set(found)
+
+
+def test_distribution_is_blocked_by_its_name(distribution):
+    distribution("acme-cf", "2.0", acme=GOOD, lost="import acme_lost")
+    found = json.loads(distribution.run(REPORTS, CFPROTO_DISABLE_PLUGINS="torch,acme-cf"))
+    assert {name for name, status, *_ in found if status == "disabled"} == {"acme", "lost", "torch"}
+
+
+SIX = {
+    "good": GOOD,
+    "missing": "import acme_core",
+    "signature": "@hookimpl\ndef cfproto_distances(labels): return [DistanceSpec('s', dict)]",
+    "misspelt": "@hookimpl\ndef cfproto_distance(): return [DistanceSpec('m', dict)]",
+    "raising": "@hookimpl\ndef cfproto_distances(): raise RuntimeError('no licence')",
+    "slow": f"import time\ntime.sleep(1.05)\n@hookimpl\n{GOOD.split('@hookimpl')[1].strip().replace('acme', 'tardy')}",
+}
+SAID = {
+    "good": ("ok", "distances: acme"),
+    "missing": ("broken", "ModuleNotFoundError: No module named 'acme_core'"),
+    "signature": (
+        "broken",
+        "Argument(s) {'labels'} are declared in the hookimpl but can not be found in the hookspec; the hooks",
+    ),
+    "misspelt": ("broken", "unknown hook 'cfproto_distance'. Did you mean 'cfproto_distances'?"),
+    "raising": ("broken", "RuntimeError: no licence"),
+    "slow": ("ok", "s; import frameworks inside functions"),
+}
+
+
+def test_six_different_plugins_are_shown_right(distribution):
+    distribution("acme-six", "1.2", **SIX)
+    lines = {line.split()[0]: line for line in distribution.cfproto("plugins", status=1).splitlines()}
+    for name, (status, words) in SAID.items():
+        assert lines[name].split()[1:4] == [status, "acme-six", "1.2"], name
+        assert words in lines[name]
+    assert "distances: tardy  slow: 1." in lines["slow"]
+    assert {line.split()[1] for name, line in lines.items() if name in BUILT_IN} == {"ok"}
+    assert len(lines) == len(SIX) + len(BUILT_IN)
+
+
+def test_six_different_plugins_are_right_in_json(distribution):
+    distribution("acme-six", "1.2", **SIX)
+    found = {record["name"]: record for record in json.loads(distribution.cfproto("plugins", "--json", status=1))}
+    for name, (status, words) in SAID.items():
+        assert (found[name]["status"], found[name]["source"]) == (status, "acme-six 1.2")
+        assert found[name]["module"] == f"acme_six_{name}"
+        assert (words in found[name]["error"]) == (status == "broken")
+    assert {name for name, record in found.items() if record["slow"]} == {"slow"}
+    assert found["slow"]["advice"] == f"slow: {found['slow']['seconds']:.1f} s; import frameworks inside functions"
+    assert found["slow"]["distances"] == ["tardy"]
+    assert found["good"]["advice"] == ""
+
+
+def test_slow_plugin_works_and_is_warned_about_once(entry, caplog, monkeypatch):
+    monkeypatch.setattr(plugins, "SLOW_SECONDS", 0.01)
+    with caplog.at_level(logging.WARNING, "cfproto_plugin.plugins"):
+        found = Registry([entry("tardy", f"import time\ntime.sleep(0.02)\n{GOOD}")])
+        found.named("distances", "acme")
+    assert [record.message for record in caplog.records] == [
+        "plugin tardy (cfproto_test_plugin_tardy) is slow: 0.0 s; import frameworks inside functions"
+    ]
 
 
 def test_listing_plugins_imports_no_framework():
@@ -289,12 +423,87 @@ def test_all_built_in_plugins_are_ok():
 # The hooks themselves
 
 
+def untested(hooks):
+    """The hooks without a test of this file that is named after them."""
+    return [hook for hook in hooks if not any(name.startswith(f"test_hook_{hook}_") for name in globals())]
+
+
+def test_every_hook_has_a_test():
+    assert len(HOOKS) >= 3
+    assert untested(HOOKS) == []
+    assert untested([*HOOKS, "cfproto_scalers"]) == ["cfproto_scalers"]
+
+
 @pytest.mark.parametrize("hook", HOOKS)
-def test_every_hook_has_a_built_in_plugin_and_a_test(hook):
+def test_every_hook_has_a_built_in_plugin(hook):
     offered = {kind for report in plugins.registry().reports for kind in report.offers}
     assert hook.removeprefix("cfproto_") in offered
-    mentions = [path for path in Path(__file__).parent.glob("test_*.py") if hook in path.read_text(encoding="utf-8")]
-    assert mentions, f"no test mentions {hook}"
+
+
+@pytest.fixture
+def registered():
+    """Register a plugin that offers the given specs: adapters=[...]."""
+
+    def add(**hooks):
+        cfproto_plugin.register(plugin(**hooks), "acme test plugin")
+
+    yield add
+    cfproto_plugin.unregister("acme test plugin")
+
+
+class Stump:
+    """A model of a type that nobody has heard of."""
+
+    def ask(self, x):
+        return x[:, 0] > 0
+
+
+class StumpAdapter:
+    def __init__(self, model, *, role="classifier", **options):
+        self.model = model
+
+    def predict(self, x):
+        y = self.model.ask(np.asarray(x, dtype=float))
+        return np.stack([~y, y], axis=1).astype(float)
+
+
+TABLE = np.random.default_rng(0).normal(size=(40, 2))
+
+
+def test_hook_cfproto_adapters_makes_a_new_model_type_explainable(registered):
+    registered(adapters=[AdapterSpec("stump", (f"{__name__}:Stump",), StumpAdapter)])
+    found = CounterfactualExplainer(Stump()).fit(TABLE).explain(TABLE[:3])
+    assert found.meta["adapter"] == "stump"
+    assert (found.counterfactual_class != found.original_class).all()
+
+
+def test_hook_cfproto_prototypes_adds_a_provider_that_can_be_named(registered):
+    made = []
+
+    class Spy(KDTreePrototypes):
+        def fit(self, z, labels):
+            made.append(self)
+            return super().fit(z, labels)
+
+    registered(prototypes=[PrototypeSpec("spy", Spy)])
+    explainer = CounterfactualExplainer(Stump(), adapter=StumpAdapter(Stump()), prototypes="spy").fit(TABLE)
+    assert explainer.fitted_.provider is made[0]
+    assert explainer.explain(TABLE[:1]).status[0] == "found"
+
+
+def test_hook_cfproto_distances_adds_a_distance_that_can_be_named(registered):
+    asked = []
+
+    class Spy(ABDM):
+        def __call__(self, codes, *rest):
+            asked.append(codes.shape)
+            return super().__call__(codes, *rest)
+
+    registered(distances=[DistanceSpec("spy", Spy)])
+    table = np.column_stack([TABLE, np.arange(40) % 3])
+    features = Features(categorical=(2,))
+    CounterfactualExplainer(Stump(), adapter=StumpAdapter(Stump()), distance="spy", features=features).fit(table)
+    assert asked == [(40, 1)]
 
 
 @pytest.mark.parametrize("hook", HOOKS)

@@ -1,4 +1,4 @@
-"""`cfproto plugins`: what is installed, what it offers and what broke."""
+"""`cfproto plugins`: what is installed, what it offers, what is slow and what broke."""
 
 from __future__ import annotations
 
@@ -8,19 +8,31 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cfproto_plugin.plugins import registry
+from cfproto_plugin.plugins import KINDS, registry
 from cfproto_plugin.report import aligned
 
 if TYPE_CHECKING:
     from cfproto_plugin.plugins import PluginReport
 
 
-@click.command("plugins")
+_HELP = """List the plugins, what they offer and what broke.
+
+A plugin that takes more than a second to load is called slow. CFPROTO_DISABLE_PLUGINS holds the names of plugins or
+distributions that are not loaded, with commas between them.
+
+\b
+Example:
+    CFPROTO_DISABLE_PLUGINS=keras,torch cfproto plugins
+
+Exit status: 0 every plugin loads, 1 a plugin is broken.
+"""
+
+
+@click.command("plugins", help=_HELP)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def command(context: click.Context, as_json: bool) -> None:
-    """List the plugins, what they offer and what broke. Exit status 1 if anything is broken."""
-    # What is broken is said in the table; the library's warning about it would say it twice.
+    # What is broken or slow is said in the table; the library's warning about it would say it twice.
     logging.getLogger("cfproto_plugin").addHandler(logging.NullHandler())
     reports = registry().reports
     if as_json:
@@ -32,12 +44,20 @@ def command(context: click.Context, as_json: bool) -> None:
 
 
 def _record(report: PluginReport) -> dict[str, object]:
-    kinds = {kind: report.offers.get(kind, []) for kind in ("adapters", "prototypes", "distances")}
-    head = {"name": report.name, "status": report.status, "source": report.source, "seconds": report.seconds}
-    return {**head, **kinds, "error": report.error}
+    return {
+        "name": report.name,
+        "status": report.status,
+        "source": report.source,
+        "module": report.module,
+        "seconds": report.seconds,
+        "slow": report.slow,
+        **{kind: report.offers.get(kind, []) for kind in KINDS},
+        "error": report.error,
+        "advice": report.advice,
+    }
 
 
 def _cells(report: PluginReport) -> tuple[str, ...]:
     offers = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in report.offers.items())
-    note = " ".join(report.error.split()) or offers
-    return report.name, report.status, report.source, f"{1000 * report.seconds:.0f} ms", note
+    notes = [" ".join(report.error.split()), offers, report.advice]
+    return report.name, report.status, report.source, f"{1000 * report.seconds:.0f} ms", "  ".join(filter(None, notes))

@@ -1,0 +1,95 @@
+"""An explanation for the terminal, for programs and as a table of counterfactuals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cfproto_plugin.cells import is_missing
+from cfproto_plugin.explanation import new_class_proba
+from cfproto_plugin.optional import load_pandas
+from cfproto_plugin.report import aligned, pair, ranked
+
+if TYPE_CHECKING:
+    from cfproto_plugin.explanation import Explanation
+
+_SUMMARY = 7  # columns of Explanation.to_frame before those of the features
+_LISTED = 8
+
+
+def explained(explanation: Explanation) -> Explanation:
+    """The lines that have a counterfactual."""
+    return explanation[np.isin(explanation.status, ("found", "fallback"))]
+
+
+def as_lines(explanation: Explanation) -> list[str]:
+    """One aligned table: a line per change, largest first, the row and its classes beside the first."""
+    lines = [("row", "class", "p", "feature", "before", "after")]
+    for line in explained(explanation):
+        classes = f"{line.original_class[0]} -> {line.counterfactual_class[0]}"
+        head = (str(line.row[0]), classes, f"{new_class_proba(line)[1][0]:.2f}")
+        changes = [(str(change.feature), *pair(change.before, change.after)) for change in ranked(line)]
+        for at, change in enumerate(changes or [("(no change)", "", "")]):
+            lines.append((*(head if at == 0 else ("", "", "")), *change))
+    return aligned(lines, right=(0, 4, 5)) if len(lines) > 1 else []
+
+
+def failures(explanation: Explanation) -> list[str]:
+    """Why rows have no counterfactual: a line per reason, with its rows."""
+    done = set(explained(explanation).row.tolist())
+    reasons: dict[str, list[str]] = {}
+    for row, status, message in zip(explanation.row.tolist(), explanation.status, explanation.message, strict=True):
+        rows = reasons.setdefault(f"{status}: {message}", [])
+        if row not in done and str(row) not in rows:
+            rows.append(str(row))
+    return [f"{_rows(rows)}: {reason}" for reason, rows in reasons.items() if rows]
+
+
+def as_table(explanation: Explanation) -> Any:
+    """A DataFrame: how each line went, then its counterfactual in the columns of the rows.
+
+    A column of the rows keeps its name; ours gets an underscore where the names are alike.
+    """
+    summary = explanation.to_frame().iloc[:, :_SUMMARY].reset_index(drop=True)
+    summary.insert(2, "message", explanation.message)
+    rows = explanation.counterfactual.reset_index(drop=True)
+    taken = set(rows.columns)
+    summary = summary.rename(columns=lambda name: f"{name}_" if name in taken else name)
+    return load_pandas().concat([summary, rows], axis=1)
+
+
+def as_records(explanation: Explanation) -> list[dict[str, Any]]:
+    """One dictionary per line, of what JSON has; null is a missing value."""
+    before, after = new_class_proba(explanation)
+    columns = {name: explanation.counterfactual[name].tolist() for name in explanation.counterfactual.columns}
+    return [
+        {
+            "row": int(line.row[0]),
+            "status": line.status[0],
+            "message": line.message[0],
+            "original_class": _plain(line.original_class[0]),
+            "counterfactual_class": _plain(line.counterfactual_class[0]),
+            "proba_before": _plain(before[at]),
+            "proba_after": _plain(after[at]),
+            "changes": [
+                {"feature": change.feature, "before": _plain(change.before), "after": _plain(change.after)}
+                for change in ranked(line)
+            ],
+            "counterfactual": None
+            if line.counterfactual_class[0] is None
+            else {name: _plain(values[at]) for name, values in columns.items()},
+        }
+        for at, line in enumerate(explanation)
+    ]
+
+
+def _plain(value: Any) -> Any:
+    if is_missing(value):
+        return None
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _rows(rows: list[str]) -> str:
+    more = f" and {len(rows) - _LISTED} more" if len(rows) > _LISTED else ""
+    return f"row{'s' * (len(rows) > 1)} {', '.join(rows[:_LISTED])}{more}"

@@ -1,0 +1,97 @@
+"""Tables: CSV and Parquet by pandas."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from cfproto_plugin.cli.models import reason
+from cfproto_plugin.cli.rules import column_names
+from cfproto_plugin.errors import InputError, did_you_mean
+from cfproto_plugin.optional import load_pandas
+
+TABLES = (".csv", ".csv.gz", ".parquet")
+_LISTED = 5
+
+
+def suffix_of(path: Path, known: Sequence[str], what: str) -> str:
+    """The suffix that says what a file holds."""
+    for suffix in known:
+        if path.name.lower().endswith(suffix):
+            return suffix
+    raise InputError(f"{what} {str(path)!r} has no suffix that says what it is; expected one of {', '.join(known)}")
+
+
+def check_format(path: Path) -> None:
+    """Whether what the format needs is there."""
+    if path.name.lower().endswith(".parquet"):
+        try:
+            importlib.import_module("pyarrow")
+        except ImportError as error:
+            raise InputError(
+                f"{path}: Parquet needs pyarrow, which is not installed: pip install pyarrow, or use CSV"
+            ) from error
+
+
+def read_table(path: Path, like: Any = None) -> Any:
+    """A CSV file as `pandas.read_csv` reads it, or a Parquet file.
+
+    like: the training table. What is text there is text here, even if every value happens to look like a number.
+    """
+    pandas = load_pandas()
+    suffix = suffix_of(path, TABLES, "the table")
+    check_format(path)
+    texts = [] if like is None else [name for name in like.columns if is_text(like[name])]
+    try:
+        if suffix == ".parquet":
+            return pandas.read_parquet(path, engine="pyarrow")
+        return pandas.read_csv(path, dtype=dict.fromkeys(texts, str))
+    except (OSError, ValueError) as error:
+        raise InputError(f"the table {path} cannot be read: {reason(error)}") from error
+
+
+def write_table(table: Any, path: Path) -> None:
+    """Write CSV or Parquet, by the suffix."""
+    if suffix_of(path, TABLES, "the output") == ".parquet":
+        table.to_parquet(path, engine="pyarrow", index=False)
+    else:
+        table.to_csv(path, index=False)
+
+
+def is_text(column: Any) -> bool:
+    """Whether every value that is there is a string."""
+    return str(load_pandas().api.types.infer_dtype(column, skipna=True)) == "string"
+
+
+def without(tables: Sequence[Any], drop: Sequence[str]) -> list[Any]:
+    """The tables without some columns, each of which must be in one of them."""
+    known = [name for table in tables for name in table.columns]
+    names = column_names(drop, known)
+    for name in names:
+        if name not in known:
+            raise InputError(f"--drop {name}: no table has such a column.{did_you_mean(name, known)}")
+    return [table.drop(columns=names, errors="ignore") for table in tables]
+
+
+def select(table: Any, names: Sequence[str], path: Path, owner: str) -> Any:
+    """The columns that the owner, the model or the training table, has; it is an error if they are not the same."""
+    given = list(table.columns)
+    absent = [name for name in names if name not in given]
+    extra = [name for name in given if name not in names]
+    if absent:
+        raise InputError(
+            f"{path} lacks {_listed(absent)}, which {owner} has.{did_you_mean(absent[0], given)} "
+            f"Its columns are {', '.join(map(repr, given))}"
+        )
+    if extra:
+        flags = " ".join(f"--drop {name!r}" if " " in name else f"--drop {name}" for name in map(str, extra[:_LISTED]))
+        raise InputError(f"{path} has {_listed(extra)}, which {owner} has not. Leave out what is no feature: {flags}")
+    return table
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, names[:_LISTED]))
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return f"the column{'s' * (len(names) > 1)} {shown}{more}"

@@ -1,0 +1,145 @@
+"""Checks of model adapters: each takes the adapter and rows and raises AssertionError with what is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cfproto_plugin.errors import InputError
+from cfproto_plugin.protocols import Array, GradientAdapter, HasClasses, HasThresholds, ModelAdapter, Role
+from cfproto_plugin.testing.kit import Check, bind, require, require_close, run_all
+from cfproto_plugin.testing.thresholds import (
+    output_is_constant_between_neighbouring_thresholds,
+    thresholds_are_sorted_for_every_column,
+)
+from cfproto_plugin.testing.untouched import (
+    model_parameters_are_untouched,
+    model_training_mode_is_untouched,
+    output_does_not_depend_on_the_training_mode,
+    state,
+    switches,
+)
+
+_FEWEST = 3
+
+
+def check_adapter(
+    adapter: ModelAdapter, x: Any, *, role: Role = "classifier", atol: float = 1e-5, model: Any = None
+) -> None:
+    """Run every check that applies to the adapter on the rows x (at least three of them).
+
+    model: what the adapter was made for, so that it can be seen whether it is left as it was.
+    """
+    run_all(adapter_checks(adapter, x, role=role, atol=atol, model=model))
+
+
+def adapter_checks(
+    adapter: ModelAdapter, x: Any, *, role: Role = "classifier", atol: float = 1e-5, model: Any = None
+) -> list[Check]:
+    """The checks of an adapter, one by one; those that do not apply say why."""
+    if not hasattr(x, "shape") or len(x) < _FEWEST:
+        raise InputError(
+            f"the checks need an array or DataFrame of at least {_FEWEST} rows, got {type(x).__name__}"
+            + (f" of shape {x.shape}" if hasattr(x, "shape") else "")
+        )
+    transform = "" if role == "classifier" else f"its role is {role}"
+    frame = "the rows are a DataFrame" if hasattr(x, "iloc") else ""
+    no_classes = transform or ("" if isinstance(adapter, HasClasses) else "the adapter has no classes")
+    no_vjp = frame or ("" if isinstance(adapter, GradientAdapter) else "the adapter has no vjp(x)")
+    no_splits = frame or ("" if isinstance(adapter, HasThresholds) else "the adapter has no thresholds()")
+    unknown = "the model was not given" if model is None else ""
+    no_state = unknown or ("" if state(model) else "the state of the model cannot be read")
+    no_mode = unknown or ("" if switches(model) else "the model has no training mode")
+    # Each gets rows of its own: an adapter that writes into them must not hide it from the check that looks for this.
+    return [
+        bind(output_is_finite_with_one_item_per_row, adapter, x.copy()),
+        bind(rows_are_probabilities_of_at_least_two_classes, adapter, x.copy(), skipped=transform),
+        bind(classes_are_distinct_and_as_many_as_columns, adapter, x.copy(), skipped=no_classes),
+        bind(input_is_not_modified, adapter, x.copy()),
+        bind(output_is_deterministic, adapter, x.copy()),
+        bind(output_does_not_depend_on_the_batch, adapter, x.copy(), atol=atol),
+        bind(float32_and_float64_agree, adapter, x.copy(), atol=atol, skipped=frame),
+        bind(pullback_agrees_with_random_direction_differences, adapter, x.copy(), atol=atol, skipped=no_vjp),
+        bind(thresholds_are_sorted_for_every_column, adapter, x.copy(), skipped=no_splits),
+        bind(output_is_constant_between_neighbouring_thresholds, adapter, x.copy(), skipped=no_splits),
+        bind(model_parameters_are_untouched, adapter, x.copy(), model, skipped=no_state),
+        bind(model_training_mode_is_untouched, adapter, x.copy(), model, skipped=no_mode),
+        bind(output_does_not_depend_on_the_training_mode, adapter, x.copy(), model, atol=atol, skipped=no_mode),
+    ]
+
+
+def output_is_finite_with_one_item_per_row(adapter: ModelAdapter, x: Any) -> None:
+    y: Any = adapter.predict(x)
+    require(isinstance(y, np.ndarray), f"predict returned {type(y).__name__}, expected a NumPy array")
+    require(y.dtype.kind in "fiub", f"predict returned an array of {y.dtype}, expected numbers")
+    require(y.ndim > 0 and len(y) == len(x), f"predict returned {len(y) if y.ndim else 1} items for {len(x)} rows")
+    require(bool(np.isfinite(y).all()), "predict returned values that are not finite")
+
+
+def rows_are_probabilities_of_at_least_two_classes(adapter: ModelAdapter, x: Any) -> None:
+    y = adapter.predict(x)
+    require(y.ndim == 2 and y.shape[1] >= 2, f"predict returned shape {y.shape}, expected (n, k) with k >= 2")  # noqa: PLR2004
+    require(bool((y >= 0).all()), "a probability is negative")
+    worst = float(np.abs(y.sum(axis=1) - 1).max())
+    require(worst < 1e-5, f"a row of probabilities sums to 1 +- {worst:.2g}")  # noqa: PLR2004
+
+
+def classes_are_distinct_and_as_many_as_columns(adapter: Any, x: Any) -> None:
+    classes, columns = np.asarray(adapter.classes), adapter.predict(x).shape[-1]
+    require(classes.shape == (columns,), f"classes have shape {classes.shape} for {columns} columns")
+    require(len(set(classes.tolist())) == columns, f"classes are not distinct: {classes.tolist()}")
+
+
+def output_does_not_depend_on_the_batch(adapter: ModelAdapter, x: Any, *, atol: float = 1e-5) -> None:
+    together = adapter.predict(x)
+    alone = np.concatenate([adapter.predict(x[i : i + 1]) for i in range(len(x))])
+    require_close(together, alone, atol, "rows predicted together and one by one differ")
+
+
+def output_is_deterministic(adapter: ModelAdapter, x: Any) -> None:
+    require(np.array_equal(adapter.predict(x), adapter.predict(x)), "two predictions of the same rows differ")
+
+
+def input_is_not_modified(adapter: ModelAdapter, x: Any) -> None:
+    before = x.copy()
+    adapter.predict(x)
+    if hasattr(x, "iloc"):
+        require(bool(x.equals(before)), "the rows were changed in place")
+        return
+    if isinstance(adapter, GradientAdapter):
+        y, pullback = adapter.vjp(x)
+        pullback(np.ones_like(y))
+    require(np.array_equal(before, x, equal_nan=True), "the rows were changed in place")
+
+
+def float32_and_float64_agree(adapter: ModelAdapter, x: Array, *, atol: float = 1e-5) -> None:
+    rows = x.astype(np.float32)
+    single, double = adapter.predict(rows), adapter.predict(rows.astype(np.float64))
+    require_close(single, double, max(atol, 1e-5), "float32 and float64 rows differ")
+
+
+def pullback_agrees_with_random_direction_differences(
+    adapter: GradientAdapter, x: Array, *, atol: float = 1e-5
+) -> None:
+    """<cotangent, (f(x + h d) - f(x - h d)) / 2h> = <pullback(cotangent), d> for random directions d.
+
+    Kinks of ReLU networks may fall between the two points: the median over many directions and rows is compared.
+    """
+    rng = np.random.default_rng(0)
+    y, pullback = adapter.vjp(x)
+    require_close(y, adapter.predict(x), max(atol, 1e-5), "vjp and predict give different outputs")
+    h = 1e-3
+    errors = []
+    for _ in range(16):
+        direction = rng.standard_normal(x.shape)
+        cotangent = rng.standard_normal(y.shape).astype(y.dtype)
+        pulled = pullback(cotangent)
+        require(pulled.shape == x.shape, f"the pullback has shape {pulled.shape}, expected {x.shape}")
+        up, down = (adapter.predict((x + s * h * direction).astype(x.dtype)) for s in (1, -1))
+        axes = tuple(range(1, y.ndim))
+        expected = (cotangent * (up.astype(float) - down)).sum(axis=axes) / (2 * h)
+        got = (pulled.astype(float) * direction).sum(axis=tuple(range(1, x.ndim)))
+        errors.append(np.abs(expected - got) / (1e-2 + np.abs(expected)))
+    worst = float(np.median(np.stack(errors), axis=0).max())
+    require(worst < 2e-2, f"the pullback is off finite differences by {worst:.2g} (relative)")  # noqa: PLR2004
