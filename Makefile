@@ -41,7 +41,7 @@ $(DEMO_ENV)/ready: pyproject.toml $(PINS)
 
 $(ENV)/ready: pyproject.toml $(PINS)
 	$(PYTHON) -m venv --clear $(ENV)
-	$(ENV)/bin/python $(INSTALL) -e ".[torch,keras,pandas,plots,test]" xgboost-cpu
+	$(ENV)/bin/python $(INSTALL) -e ".[torch,keras,pandas,parquet,plots,test]" xgboost-cpu
 	touch $@
 
 $(ENV)/docs: $(ENV)/ready
