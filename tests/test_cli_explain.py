@@ -1,6 +1,5 @@
 """`cfproto explain`: saved models, tables, rules and what is written."""
 
-import importlib.util
 import json
 import pickle
 import subprocess
