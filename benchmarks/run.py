@@ -20,12 +20,20 @@ import adult
 import encoder
 import reference
 import scaling
+import settings
 import trees
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
 PACKAGES = ("cfproto-plugin", "numpy", "scipy", "scikit-learn", "torch", "tensorflow", "keras", "xgboost-cpu")
-BENCHMARKS = {"reference": reference, "trees": trees, "adult": adult, "encoder": encoder, "scaling": scaling}
+BENCHMARKS = {
+    "reference": reference,
+    "trees": trees,
+    "adult": adult,
+    "encoder": encoder,
+    "settings": settings,
+    "scaling": scaling,
+}
 
 
 def table(lines: list[dict[str, Any]]) -> str:

@@ -101,6 +101,7 @@ def _several(flag: str, field: str, metavar: str, text: str) -> Callable[[_Comma
 )
 @click.option("--rules", type=_FILE, help="A TOML file of rules and settings; flags add to it and win.")
 @click.option("--max-changes", type=int, metavar="N", help="At most so many columns change.")
+@click.option("--few-changes", type=float, metavar="PRICE", help="Price of a changed column: 1 prefers few.")
 @click.option("--min-proba", type=float, metavar="P", help="Probability that the new class must reach.")
 @click.option("--polish", type=float, metavar="P", help="From 0, close to the new class, to 1, close to the row.")
 @click.option("--time-budget", type=float, metavar="SECONDS", help="Return the best found in this time.")

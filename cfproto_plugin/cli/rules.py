@@ -18,7 +18,7 @@ from cfproto_plugin.features import Features
 
 LISTS = ("categorical", "integer", "immutable", "increasing", "decreasing")
 MAPPINGS = ("ranges", "allowed", "step", "weights")
-SEARCH = ("polish", "max_changes", "min_proba")
+SEARCH = ("polish", "max_changes", "few_changes", "min_proba")
 _DIRECTIONS = ("immutable", "increasing", "decreasing")
 _KINDS: dict[str, tuple[type, str]] = {
     **dict.fromkeys((*LISTS, "relations"), (list, 'a list such as ["age", "sex"]')),

@@ -12,6 +12,7 @@ from cfproto_plugin.protocols import Array, GradientAdapter, ModelAdapter
 from cfproto_plugin.space import FeatureSpace, Rows
 
 _CELLS_PER_CALL = 16_000_000
+_CELLS_OF_A_NETWORK = 100_000  # whose layers hold many times more: 128 images of 28x28
 
 
 class SearchModel:
@@ -42,7 +43,8 @@ class SearchModel:
         return self._in_batches(x)
 
     def _in_batches(self, x: Array) -> Array:
-        size = max(1, _CELLS_PER_CALL // x.shape[1])
+        cells = _CELLS_OF_A_NETWORK if isinstance(self.adapter, GradientAdapter) else _CELLS_PER_CALL
+        size = max(1, cells // x.shape[1])
         parts = [self._call(x[i : i + size]) for i in range(0, len(x), size)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
