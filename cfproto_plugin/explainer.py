@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -103,7 +103,8 @@ class CounterfactualExplainer:
         todo = np.flatnonzero(draft.open)
         with reporting(progress, "explaining") as tick:
             deadline = np.inf if time_budget is None else start + time_budget
-            problem = Problem(rows.take(todo), allowed[row[todo]], model, self.search, deadline, tick, n)
+            config = replace(self.search, polish=fitted.plan.polish)
+            problem = Problem(rows.take(todo), allowed[row[todo]], model, config, deadline, tick, n)
             draft.fill(todo, problem, *solve(fitted, problem))
         lines = x.iloc[row] if is_frame(x) else x
         return self._explanation(lines, flat[row], proba[row], row, draft, problem, time.perf_counter() - start)

@@ -48,8 +48,10 @@ def _search_chunk(problem: Problem, rows: Array, prototypes: Array, kinds: Array
     x, lead = _try(problem, rows, prototypes, kinds, np.broadcast_to(ladder, (*prototypes.shape[:2], _COARSE)))
     valid = lead > 0
     first = np.where(valid.any(axis=2), valid.argmax(axis=2), -1)
-    if problem.config.polish != 0:
-        problem.starts.append(_start(problem, rows, x, lead, first, prototypes, kinds))
+    if problem.config.polish:
+        i, j = np.nonzero(first >= 0)
+        s = first[i, j]
+        problem.starts.append(Start(rows[i], x[i, j, s], x[i, j, -1], kinds[i, j], lead[i, j, s]))
         return
     step = (ladder[1] - ladder[0]) / _FINE
     fine = np.maximum(ladder[first][..., None] - step * np.arange(_FINE - 1, 0, -1), least)
@@ -59,7 +61,7 @@ def _search_chunk(problem: Problem, rows: Array, prototypes: Array, kinds: Array
 def _try(problem: Problem, rows: Array, prototypes: Array, kinds: Array, t: Array) -> tuple[Array, Array]:
     """The points (n, m, s, A) at t (n, m, s) and their lead; keeps the best of every row.
 
-    The lead is -inf where the point is not worth predicting: not nearer than the best so far, or against the rules.
+    The lead is -inf where the point is not nearer than the best so far and need not be predicted.
     """
     origin = problem.rows.take(rows)
     z = path_points(origin.z, prototypes, t, origin.z_lower, origin.z_upper, problem.config.beta)
@@ -67,8 +69,8 @@ def _try(problem: Problem, rows: Array, prototypes: Array, kinds: Array, t: Arra
     x, cost = problem.decode(z.reshape(-1, z.shape[-1]), row)
     worth = np.broadcast_to((kinds >= 0)[..., None], t.shape).ravel() & (cost > 0) & (cost < problem.best.cost[row])
     lead = np.full(len(row), -np.inf)
-    lead[worth] = problem.lead(x[worth], row[worth])
-    at = np.flatnonzero(lead > 0)
+    lead[worth] = problem.free_lead(x[worth], row[worth])
+    at = np.flatnonzero((lead > 0) & problem.permitted(x, row))
     taken = at[problem.keep(row[at], x[at], cost[at])]
     for position in taken:
         i, j, s = np.unravel_index(position, t.shape)
@@ -77,17 +79,3 @@ def _try(problem: Problem, rows: Array, prototypes: Array, kinds: Array, t: Arra
         problem.best.kind[rows[i]] = kinds[i, j]
         problem.best.note[rows[i]] = f"reached on the path to a prototype at {theta}"
     return x.reshape(*t.shape, -1), lead.reshape(t.shape)
-
-
-def _start(
-    problem: Problem, rows: Array, x: Array, lead: Array, first: Array, prototypes: Array, kinds: Array
-) -> Start:
-    """Polishing starts at the first valid point of every path; at its end where the number of changes is limited."""
-    if problem.config.max_changes is None:
-        i, j = np.nonzero(first >= 0)
-        s = first[i, j]
-        return Start(rows[i], x[i, j, s], x[i, j, -1], kinds[i, j], lead[i, j, s])
-    i, j = np.nonzero(kinds >= 0)
-    origin = problem.rows.take(rows[i])
-    end = problem.space.decode(np.minimum(np.maximum(prototypes[i, j], origin.z_lower), origin.z_upper), origin)
-    return Start(rows[i], end, end, kinds[i, j], np.full(len(i), np.nan))

@@ -121,7 +121,7 @@ def _effects(problem: Problem, points: Points, active: Array, moves: Moves) -> t
     x = points.x[active[point]]
     x[np.arange(len(x)), column] = moves.values[point, column, place]
     row = points.row[active[point]]
-    lead = problem.free_lead(x, row) if len(x) else np.zeros(0)
+    lead = problem.free_lead(x, row)
     effect = np.zeros(moves.cost.shape)
     effect[point, column, place] = lead - points.lead[active[point]]
     saved = np.where(moves.fresh & (effect + points.lead[active, None, None] > 0), moves.cost[..., :1] - moves.cost, 0)

@@ -113,9 +113,12 @@ class Problem:
         self.best.seconds[rows] += (time.perf_counter() - start) / max(len(rows), 1)
 
     def decode(self, z: Array, row: Array) -> tuple[Array, Array]:
-        """Search points (m, D) of the rows (m,): the user's numbers, and their cost."""
+        """Search points (m, D) of the rows (m,): the user's numbers, and their cost.
+
+        Where the number of changes is limited and nothing will be polished, only the largest are kept.
+        """
         rows = self.rows.take(row)
-        if self.config.max_changes is not None:
+        if self.config.max_changes is not None and not self.config.polish:
             z = keep_largest(z, rows.z, self.config.max_changes)
         x = self.space.decode(z, rows)
         landed = self.space.to_search(x) if self.space.rounds else z
@@ -137,12 +140,13 @@ class Problem:
         """
         lead = np.full(len(x), -np.inf)
         at = np.flatnonzero(self.permitted(x, row))
-        if len(at):
-            lead[at] = self.free_lead(x[at], row[at], None if proba is None else proba[at])
+        lead[at] = self.free_lead(x[at], row[at], None if proba is None else proba[at])
         return lead
 
     def free_lead(self, x: Array, row: Array, proba: Array | None = None) -> Array:
         """The same for points that need not keep those rules."""
+        if not len(x):
+            return np.zeros(0)
         known = self.model.proba(x) if proba is None else proba
         return lead_of(known, self.allowed[row], self.config.kappa, self.config.min_proba)
 
