@@ -96,15 +96,19 @@ TREES = {
 }
 
 
-PREDICT_ONLY = {
+SPLITTING = TREES | {  # every model that knows its thresholds
     "scaled forest": make_pipeline(StandardScaler(), Forest(10, random_state=0)),
+    "gradient boosting": ensemble.GradientBoostingClassifier(n_estimators=10, random_state=0),
+    "histogram boosting": ensemble.HistGradientBoostingClassifier(max_iter=10, random_state=0),
+    "ada boost": ensemble.AdaBoostClassifier(n_estimators=10, random_state=0),
+}
+
+
+PREDICT_ONLY = {
     "bagged columns": ensemble.BaggingClassifier(max_features=0.5, n_estimators=10, random_state=0),
     "clipped": make_pipeline(MinMaxScaler(clip=True), LogisticRegression()),
     "polynomial": make_pipeline(PolynomialFeatures(2), StandardScaler(), LogisticRegression(max_iter=500)),
     "sgd modified huber": linear_model.SGDClassifier(loss="modified_huber", random_state=0),
-    "gradient boosting": ensemble.GradientBoostingClassifier(n_estimators=10, random_state=0),
-    "histogram boosting": ensemble.HistGradientBoostingClassifier(max_iter=10, random_state=0),
-    "ada boost": ensemble.AdaBoostClassifier(n_estimators=10, random_state=0),
     "neighbours": neighbors.KNeighborsClassifier(4),
     "weighted neighbours": neighbors.KNeighborsClassifier(4, weights="distance"),
     "nearest centroid": neighbors.NearestCentroid(),
@@ -125,7 +129,7 @@ PREDICT_ONLY = {
 }
 
 
-EVERY = GRADIENT | TREES | PREDICT_ONLY
+EVERY = GRADIENT | SPLITTING | PREDICT_ONLY
 
 
 cases = pytest.mark.parametrize(("name", "classes"), [(name, k) for name in EVERY for k in (2, 3)])

@@ -29,7 +29,7 @@ from sklearn_models import (
     COLUMNS,
     GRADIENT,
     INNER,
-    TREES,
+    SPLITTING,
     Forest,
     LogisticRegression,
     cases,
@@ -52,7 +52,7 @@ def test_every_classifier_conforms(name, classes):
     adapter = sklearn_adapter(model_of(name, classes))
     check_adapter(adapter, perturbed(classes, 12))
     assert hasattr(adapter, "vjp") == (name in GRADIENT)
-    assert hasattr(adapter, "thresholds") == (name in TREES)
+    assert hasattr(adapter, "thresholds") == (name in SPLITTING)
 
 
 @cases

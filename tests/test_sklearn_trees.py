@@ -129,7 +129,3 @@ def test_crossing_a_threshold_changes_the_leaf_and_nothing_in_between_does():
             inside = np.tile(row, (5, 1))
             inside[:, c] = np.linspace(low, high, 7)[1:-1]
             assert len(set(model.apply(inside))) == 1
-
-
-def test_a_scaled_forest_has_no_thresholds_of_its_input():
-    assert not hasattr(sklearn_adapter(model_of("scaled forest", 2)), "thresholds")

@@ -2,7 +2,7 @@
 
     SklearnAdapter            any fitted model, through its own methods
     SklearnGradientAdapter    linear models and multi-layer perceptrons, also behind affine steps: exact gradients
-    SklearnTreeAdapter        forests and single trees: knows its thresholds
+    SklearnTreeAdapter        trees, forests, boosting, models made of them, also behind scalers: thresholds
 
 The class with the largest probability is the class `model.predict` returns: `sklearn_probabilities` says how.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfproto_adapters.sklearn_inputs import Rows, active_steps, kind, name, unwrap
+from cfproto_adapters.sklearn_inputs import Rows, kind, name, unwrap
 from cfproto_plugin import AdapterSpec, hookimpl
 from cfproto_plugin.errors import InputError, ModelError, NotFittedError
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cfproto_adapters.sklearn_gradients import Chain, Pullback
-    from cfproto_adapters.sklearn_trees import Forest
     from cfproto_plugin.protocols import Array, Role
 
 
@@ -84,31 +83,33 @@ class SklearnGradientAdapter(SklearnAdapter):
 
 
 class SklearnTreeAdapter(SklearnAdapter):
-    """A forest or a tree that splits on the columns of its input."""
+    """A model of trees, which split on the columns of its input."""
 
-    def __init__(self, rows: Rows, trees: Forest, *, classes: Array) -> None:
-        super().__init__(rows, trees, classes=classes)
-        self._trees = trees
+    def __init__(
+        self, rows: Rows, function: Callable[[Any], Array], thresholds: list[Array], *, classes: Array
+    ) -> None:
+        super().__init__(rows, function, classes=classes)
+        self._thresholds = thresholds
 
     def thresholds(self) -> list[Array]:
-        return self._trees.thresholds()
+        """Return the t of all splits x <= t by column; most models round x to float32 before they compare."""
+        return self._thresholds
 
 
 def _classifier(model: Any) -> SklearnAdapter:
     from cfproto_adapters.sklearn_chains import classifier_chain
     from cfproto_adapters.sklearn_probabilities import probabilities
-    from cfproto_adapters.sklearn_trees import forest
+    from cfproto_adapters.sklearn_splits import splits
 
     _require_classifier(model)
     rows, classes = Rows(model), np.asarray(model.classes_)
     chain = classifier_chain(model)
     if chain is not None:
         return SklearnGradientAdapter(rows, chain, classes=classes)
-    steps = active_steps(model) if kind(model) == "Pipeline" else [model]
-    trees = forest(unwrap(steps[0])) if len(steps) == 1 else None
-    if trees is not None:
-        return SklearnTreeAdapter(rows, trees, classes=classes)
-    return SklearnAdapter(rows, probabilities(model), classes=classes)
+    function, thresholds = probabilities(model), splits(model)
+    if thresholds is None:
+        return SklearnAdapter(rows, function, classes=classes)
+    return SklearnTreeAdapter(rows, function, thresholds, classes=classes)
 
 
 def _transform(model: Any) -> SklearnAdapter:

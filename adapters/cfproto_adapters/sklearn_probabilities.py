@@ -7,6 +7,8 @@ SVC, NuSVC                         from the decisions, even with probability=Tru
                                    with most votes, the first of equals, comes out on top (break_ties: the largest)
 Fixed/TunedThresholdClassifier     the threshold moves to one half (see `_centred`)
 forests, linear models, networks   computed here, see `sklearn_trees` and `sklearn_chains`
+AdaBoostClassifier over trees      likewise; predict follows the decision, which rounding may separate where p is 1/2
+StackingClassifier                 the probabilities of the final estimator, by this same table
 all others                         where predict disagrees, its class and the largest exchange their probabilities
 """
 
@@ -20,9 +22,10 @@ import numpy as np
 from scipy.special import expit
 
 from cfproto_adapters.sklearn_chains import classifier_chain
+from cfproto_adapters.sklearn_ensembles import inside, walking
 from cfproto_adapters.sklearn_gradients import Chain, agree
 from cfproto_adapters.sklearn_inputs import Rows, active_steps, kind, name, unwrap
-from cfproto_adapters.sklearn_trees import forest
+from cfproto_adapters.sklearn_trees import Boosting, walked
 from cfproto_plugin.errors import ModelError
 from cfproto_plugin.protocols import Array, softmax, two_columns
 
@@ -48,13 +51,16 @@ def probabilities(model: Any) -> Probabilities:
     model = unwrap(model)
     if kind(model) == "Pipeline":
         *before, last = active_steps(model)
-        return partial(_after_steps, before, Rows(model), probabilities(last))
+        return partial(_after_steps, before, Rows(model), probabilities(last)) if before else probabilities(last)
     if kind(model) in {"FixedThresholdClassifier", "TunedThresholdClassifierCV"}:
         return _thresholded(model)
     rows, chain = Rows(model), classifier_chain(model)
     if chain is not None:
         return partial(_chained, chain, rows)
-    return forest(model) or _from_methods(model, rows)
+    walk = walked(model)
+    if walk is not None:
+        return partial(_boosted, walk) if isinstance(walk, Boosting) else walk
+    return _from_methods(walking(model), rows)
 
 
 def _after_steps(before: list[Any], rows: Rows, last: Probabilities, x: Any) -> Array:
@@ -70,9 +76,21 @@ def _chained(chain: Chain, rows: Rows, x: Any) -> Array:
     return chain(rows.array(x.toarray() if hasattr(x, "toarray") else x))
 
 
+def _boosted(walk: Boosting, x: Any) -> Array:
+    decision = walk.decision_function(x)
+    top = decision > 0 if decision.ndim == 1 else decision.argmax(axis=1)
+    return agree(walk.proba(decision), top.astype(np.intp))
+
+
+def _stacked(model: Any, rows: Rows, last: Probabilities, x: Any) -> Array:
+    return last(model.transform(rows.native(x)))
+
+
 def _from_methods(model: Any, rows: Rows) -> Probabilities:
     if kind(model) in {"SVC", "NuSVC"}:
         return partial(_votes, model, rows)
+    if kind(model) == "StackingClassifier":
+        return partial(_stacked, model, rows, probabilities(model.final_estimator_))
     if hasattr(model, "predict_proba"):
         return partial(_as_predicted if _predicts_argmax(model) else _reconciled, model, "predict_proba", rows)
     if hasattr(model, "decision_function"):
@@ -138,11 +156,11 @@ def _pairs(decision: Array, k: int) -> Array:
 
 
 def _thresholded(model: Any) -> Probabilities:
-    inner = getattr(model, "estimator_", None) or model.estimator
+    (inner,) = inside(model)
     rows = Rows(inner)
     proba = model.response_method != "decision_function" and hasattr(inner, "predict_proba")
     method = "predict_proba" if proba else "decision_function"
-    score = (forest(inner) if proba else None) or partial(_as_predicted, inner, method, rows)
+    score = (walked(inner) if proba else None) or partial(_as_predicted, walking(inner), method, rows)
     cut, label = _threshold(model, default=0.5 if proba else 0.0)
     positive = 1 if label is None else int(np.flatnonzero(np.asarray(inner.classes_) == label)[0])
     return partial(_above if proba else _above_decision, score, cut, positive)
