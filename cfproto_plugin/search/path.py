@@ -45,29 +45,28 @@ def _search_chunk(problem: Problem, rows: Array, prototypes: Array, kinds: Array
     theta = problem.config.theta or 0.0
     least = theta / (1 + theta)
     ladder = np.linspace(max(least, 1 / _COARSE), 1, _COARSE)
-    x, lead = _try(problem, rows, prototypes, kinds, np.broadcast_to(ladder, (*prototypes.shape[:2], _COARSE)))
-    valid = lead > 0
-    first = np.where(valid.any(axis=2), valid.argmax(axis=2), -1)
+    coarse = np.broadcast_to(ladder, (*prototypes.shape[:2], _COARSE))
+    first = _try(problem, rows, prototypes, kinds, coarse)
     if problem.config.polish:
-        i, j = np.nonzero(first >= 0)
-        s = first[i, j]
-        problem.starts.append(Start(rows[i], x[i, j, s], x[i, j, -1], kinds[i, j], lead[i, j, s]))
+        if problem.config.max_changes is not None:  # polishing can find few changes where the largest will not do
+            _try(problem, rows, prototypes, kinds, coarse, limited=False)
         return
     step = (ladder[1] - ladder[0]) / _FINE
     fine = np.maximum(ladder[first][..., None] - step * np.arange(_FINE - 1, 0, -1), least)
     _try(problem, rows, prototypes, np.where(first < 0, -1, kinds), fine)
 
 
-def _try(problem: Problem, rows: Array, prototypes: Array, kinds: Array, t: Array) -> tuple[Array, Array]:
-    """The points (n, m, s, A) at t (n, m, s) and their lead; keeps the best of every row.
+def _try(problem: Problem, rows: Array, prototypes: Array, kinds: Array, t: Array, *, limited: bool = True) -> Array:
+    """Predict the points at t (n, m, s) and keep the best of every row; return where each path first is valid, or -1.
 
-    The lead is -inf where the point is not nearer than the best so far and need not be predicted.
+    What is not nearer than the best so far is not predicted. The first points are where polishing may start.
     """
     origin = problem.rows.take(rows)
     z = path_points(origin.z, prototypes, t, origin.z_lower, origin.z_upper, problem.config.beta)
     row = np.broadcast_to(rows[:, None, None], t.shape).ravel()
-    x, cost = problem.decode(z.reshape(-1, z.shape[-1]), row)
-    worth = np.broadcast_to((kinds >= 0)[..., None], t.shape).ravel() & (cost > 0) & (cost < problem.best.cost[row])
+    x, cost = problem.decode(z.reshape(-1, z.shape[-1]), row, limited=limited)
+    worth = np.broadcast_to((kinds >= 0)[..., None], t.shape).ravel() & (cost > 0)
+    worth &= (cost < problem.best.cost[row]) | (not limited)
     lead = np.full(len(row), -np.inf)
     lead[worth] = problem.free_lead(x[worth], row[worth])
     at = np.flatnonzero((lead > 0) & problem.permitted(x, row))
@@ -78,4 +77,10 @@ def _try(problem: Problem, rows: Array, prototypes: Array, kinds: Array, t: Arra
         theta = f"theta={share / (1 - share):.3g}" if share < 1 else "the prototype itself"
         problem.best.kind[rows[i]] = kinds[i, j]
         problem.best.note[rows[i]] = f"reached on the path to a prototype at {theta}"
-    return x.reshape(*t.shape, -1), lead.reshape(t.shape)
+    points, leads = x.reshape(*t.shape, -1), lead.reshape(t.shape)
+    first = np.where((leads > 0).any(axis=2), (leads > 0).argmax(axis=2), -1)
+    if problem.config.polish:
+        i, j = np.nonzero(first >= 0)
+        s = first[i, j]
+        problem.starts.append(Start(rows[i], points[i, j, s], points[i, j, -1], kinds[i, j], leads[i, j, s]))
+    return first

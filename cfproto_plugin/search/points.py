@@ -34,7 +34,9 @@ def starting_points(problem: Problem, amount: float) -> Points:
     order = np.lexsort((cost, row))
     row, cost = row[order], cost[order]
     first = np.searchsorted(row, row)
-    near = (np.arange(len(row)) - first < _STARTS) & (cost <= _WIDE * cost[first])
+    near = np.arange(len(row)) - first < _STARTS
+    if problem.config.max_changes is None:
+        near &= cost <= _WIDE * cost[first]
     kept, row, cost = order[near], row[near], cost[near]
     x, lead = x[kept], lead[kept]
     unknown = np.isnan(lead)

@@ -112,13 +112,13 @@ class Problem:
         yield
         self.best.seconds[rows] += (time.perf_counter() - start) / max(len(rows), 1)
 
-    def decode(self, z: Array, row: Array) -> tuple[Array, Array]:
+    def decode(self, z: Array, row: Array, *, limited: bool = True) -> tuple[Array, Array]:
         """Search points (m, D) of the rows (m,): the user's numbers, and their cost.
 
-        Where the number of changes is limited and nothing will be polished, only the largest are kept.
+        limited: where the number of changes is, only the largest are kept.
         """
         rows = self.rows.take(row)
-        if self.config.max_changes is not None and not self.config.polish:
+        if limited and self.config.max_changes is not None:
             z = keep_largest(z, rows.z, self.config.max_changes)
         x = self.space.decode(z, rows)
         landed = self.space.to_search(x) if self.space.rounds else z
