@@ -1,0 +1,143 @@
+"""An explanation as HTML: in a notebook, and as a report file of its own.
+
+It needs nothing from outside: no scripts, no fonts, pictures are inline PNG. Text of the user is always escaped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cfproto_plugin.explanation import column_names, new_class_proba
+from cfproto_plugin.report.pictures import pictures
+from cfproto_plugin.report.style import CSS
+from cfproto_plugin.report.words import classes_text, counted, feature_name, pair, ranked, swing, value_text
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from cfproto_plugin.explanation import Change, Explanation
+
+_NOTEBOOK_CARDS = 10
+_SHOWN = 12
+_CALLS = (("n_predict_calls", "predict calls"), ("n_predicted_rows", "rows predicted"))
+
+
+def as_html(explanation: Explanation) -> str:
+    """A snippet for notebooks: a card per row, the first ten of them."""
+    cards = [_card(line) for line in explanation[:_NOTEBOOK_CARDS]]
+    hidden = len(explanation) - len(cards)
+    more = f'<p class="dim">… and {hidden:,} more</p>' if hidden > 0 else ""
+    return f'<style>{CSS}</style><div class="cfp">{"".join(cards)}{more}</div>'
+
+
+def write_report(
+    explanation: Explanation, path: str | os.PathLike[str], title: str = "Counterfactual explanations"
+) -> Path:
+    """Write one HTML file that shows everything, and return its path."""
+    path = Path(path)
+    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
+    style = f"<style>:root{{color-scheme:light dark}}body{{margin:32px 20px}}.cfp{{margin:auto}}{CSS}</style>"
+    body = f"<h1>{escape(title)}</h1>{_summary(explanation)}{''.join(_card(line) for line in explanation)}"
+    page = (
+        f'<!doctype html><html lang="en"><head>{head}{style}</head><body><main class="cfp">{body}</main></body></html>'
+    )
+    path.write_text(page, encoding="utf-8")
+    return path
+
+
+def _card(line: Explanation) -> str:
+    """One counterfactual: its classes, probabilities and changes, or the pictures before and after."""
+    status = str(line.status[0])
+    row = f'<span class="row">{escape(_row_name(line))}</span>'
+    badge = f'<span class="badge {escape(status)}">{escape(status.replace("_", " "))}</span>'
+    head = f'<div class="head">{row}<span class="class">{escape(classes_text(line, "→"))}</span>{badge}</div>'
+    details = pictures(line) or _table(line)
+    note = f'<p class="note">{escape(str(line.message[0]))}</p>'
+    return f'<section class="card">{head}{_proba(line)}{details}{note}</section>'
+
+
+def _row_name(line: Explanation) -> str:
+    """Row 3, with the label of the index if that says more."""
+    name = f"Row {line.row[0]}"
+    label = str(line.original.index[0]) if hasattr(line.original, "index") else name
+    return name if label in {name, str(line.row[0])} else f"{name} · {label}"
+
+
+def _proba(line: Explanation) -> str:
+    """The probability of the new class before (grey) and after (up to the end of the green)."""
+    before, after = (float(proba[0]) for proba in new_class_proba(line))
+    if not (math.isfinite(before) and math.isfinite(after)):
+        return ""
+    bars = f'<i style="width:{after:.1%}"></i><i class="was" style="width:{before:.1%}"></i>'
+    label = f'<span class="dim">P({escape(str(line.counterfactual_class[0]))})</span>'
+    return (
+        f'<div class="proba">{label}<div class="track">{bars}</div><span>{before:.1%} → <b>{after:.1%}</b></span></div>'
+    )
+
+
+def _table(line: Explanation) -> str:
+    """The changed features as before -> after with a bar; the smallest and the unchanged ones folded away."""
+    changes = ranked(line)
+    rows = [_table_row(change) for change in changes]
+    heads = "<tr><th>feature</th><th>before</th><th>after</th><th>change</th><th class='bar'></th></tr>"
+    shown, rest = (f'<table class="changes">{heads}{"".join(r)}</table>' for r in (rows[:_SHOWN], rows[_SHOWN:]))
+    smaller = _folded(counted(len(changes) - _SHOWN, "smaller change"), rest) if len(rows) > _SHOWN else ""
+    changed = {change.feature for change in changes}
+    values = zip(column_names(line) or (), np.asarray(line.original, dtype=object)[0], strict=False)
+    same = [(name, value_text(value)) for name, value in values if name not in changed]
+    noun = "unchanged feature" if line.status[0] in {"found", "fallback"} else "feature"
+    return f"{shown if rows else ''}{smaller}{_folded(counted(len(same), noun), _list(same)) if same else ''}"
+
+
+def _folded(title: str, content: str) -> str:
+    return f"<details><summary>{title}</summary>{content}</details>"
+
+
+def _list(items: Sequence[tuple[str, str]]) -> str:
+    return f"<dl>{''.join(f'<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>' for k, v in items)}</dl>"
+
+
+def _table_row(change: Change) -> str:
+    before, after = pair(change.before, change.after)
+    size = swing(change)
+    side = f"left:50%;width:{size / 2:.1%}" if size > 0 else f"right:50%;width:{-size / 2:.1%}"
+    bar = f'<span class="swing"><i class="{"more" if size > 0 else "less"}" style="{side}"></i></span>' if size else ""
+    cells = f'<td>{escape(feature_name(change))}</td><td>{escape(before)}</td><td class="after">{escape(after)}</td>'
+    return f'<tr>{cells}<td class="dim">{_percent(change) if size else ""}</td><td class="bar">{bar}</td></tr>'
+
+
+def _percent(change: Change) -> str:
+    """The change in percent of the value before, unless that is 0 or the change rounds to nothing."""
+    percent = round(100 * (change.after - change.before) / abs(change.before)) if change.before else 0
+    return f"{percent:+,}%".replace("-", "−") if percent else ""  # noqa: RUF001 a minus sign as wide as the plus
+
+
+def _summary(explanation: Explanation) -> str:
+    """Tiles with the counts, then the model, versions and settings folded away."""
+    meta = explanation.meta
+    counts = Counter(str(status).replace("_", " ") for status in explanation.status)
+    tiles = [("rows explained", f"{len(set(explanation.row.tolist())):,}"), *((k, f"{v:,}") for k, v in counts.items())]
+    if "seconds" in meta:
+        tiles.append(("seconds", value_text(float(meta["seconds"]), 3)))
+    tiles += [(label, f"{meta[key]:,}") for key, label in _CALLS if key in meta]
+    shown = "".join(
+        f'<div class="tile"><b>{value}</b><span class="dim">{escape(label)}</span></div>' for label, value in tiles
+    )
+    rest = _flat({key: value for key, value in meta.items() if key not in {"seconds", *dict(_CALLS)}})
+    model = f'<p class="dim">Adapter {escape(str(meta["adapter"]))}</p>' if "adapter" in meta else ""
+    return (
+        f'{model}<div class="tiles">{shown}</div>{_folded("Model, versions and settings", _list(rest)) if rest else ""}'
+    )
+
+
+def _flat(values: dict[str, Any]) -> list[tuple[str, str]]:
+    """A dictionary of dictionaries as lines "versions numpy", "2.4"."""
+    nested = [(k, v if isinstance(v, dict) else {"": v}) for k, v in values.items()]
+    return [(f"{k} {name}".strip(), value_text(v)) for k, inner in nested for name, v in inner.items()]

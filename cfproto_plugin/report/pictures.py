@@ -1,0 +1,60 @@
+"""Rows that are images, as inline PNG."""
+
+from __future__ import annotations
+
+import base64
+import struct
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from cfproto_plugin.explanation import Explanation
+    from cfproto_plugin.protocols import Array
+
+
+def pictures(line: Explanation) -> str:
+    """Original, counterfactual and difference (blue is more, orange is less), if a row is an image."""
+    before, after = _image(line.original), _image(line.counterfactual)
+    if before is None or after is None:
+        return ""
+    low, high = np.nanmin([before, after]), np.nanmax([before, after])
+    figures = [("original", _grey(before, low, high))]
+    if np.isfinite(after).all():
+        figures += [("counterfactual", _grey(after, low, high)), ("difference", _blue_orange(after - before))]
+    shown = "".join(f"<figure>{_png(image, name)}<figcaption>{name}</figcaption></figure>" for name, image in figures)
+    count = f'<p class="note">{len(line.changes()):,} of {before.size:,} values changed</p>' if len(figures) > 1 else ""
+    return f'<div class="pictures">{shown}</div>{count}'
+
+
+def _image(x: Any) -> Array | None:
+    """(h, w, 1 or 3) floats for a batch of one image, channels first or last; None for anything else."""
+    image = np.asarray(x)[0] if np.ndim(x) > 2 else np.empty(0)  # noqa: PLR2004 rows of a table
+    if image.ndim == 2:  # noqa: PLR2004 height and width
+        image = image[..., None]
+    if image.ndim == 3 and image.shape[-1] not in {1, 3} and image.shape[0] in {1, 3}:  # noqa: PLR2004 channels first
+        image = np.moveaxis(image, 0, -1)
+    return image.astype(float) if image.ndim == 3 and image.shape[-1] in {1, 3} else None  # noqa: PLR2004 channels
+
+
+def _grey(image: Array, low: float, high: float) -> Array:
+    return np.asarray(np.clip((image - low) / (high - low or 1), 0, 1) * 255)
+
+
+def _blue_orange(delta: Array) -> Array:
+    """White where nothing changed; the hues of the bars at the largest change."""
+    part = delta.mean(axis=-1, keepdims=True) / (np.abs(delta).max() or 1)
+    hue = np.where(part > 0, np.array([63, 127, 208]), np.array([221, 122, 59]))
+    return np.asarray(255 + np.abs(part) * (hue - 255))
+
+
+def _png(image: Array, name: str) -> str:
+    """An <img> with the PNG of (h, w, 1 or 3) values from 0 to 255 inside."""
+    height, width, channels = image.shape
+    rows = b"".join(b"\0" + row.tobytes() for row in image.round().astype(np.uint8))
+    header = struct.pack(">IIBBBBB", width, height, 8, 2 if channels == 3 else 0, 0, 0, 0)  # noqa: PLR2004 colour
+    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
+    packed = [struct.pack(">I", len(d)) + t + d + struct.pack(">I", zlib.crc32(t + d)) for t, d in chunks]
+    data = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"".join(packed)).decode()
+    return f'<img alt="{name}" src="data:image/png;base64,{data}">'

@@ -1,0 +1,78 @@
+"""An explanation in a terminal."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from cfproto_plugin.explanation import new_class_proba
+from cfproto_plugin.report.words import aligned, classes_text, counted, feature_name, pair, ranked
+
+if TYPE_CHECKING:
+    from cfproto_plugin.explanation import Explanation
+
+_TEXT_LINES = 12
+_TEXT_ROOM = 64  # with less room for the changes they go below their row
+
+
+def as_text(explanation: Explanation, width: int) -> str:
+    """A table of at most `width` columns: one line per counterfactual; a single one lists its changes one per line."""
+    counts = Counter(str(status) for status in explanation.status)
+    title = f"Explanation of {counted(len(explanation), 'row')}"
+    if not counts:
+        return title
+    title += ": " + ", ".join(f"{count} {status}" for status, count in counts.items())
+    if len(explanation) == 1:
+        return "\n".join([title, *_single(explanation, width)])
+    shown = explanation[:_TEXT_LINES]
+    cells = [("row", "status", "class", "p", "changes"), *(_cells(line) for line in shown)]
+    columns = aligned(cells, right=(0, 3, 4))
+    room = width - max(map(len, columns)) - 2
+    if room < _TEXT_ROOM:
+        below = [f"     {_largest(line, width - 5)}".rstrip() for line in shown]
+        lines = [columns[0], *(text for both in zip(columns[1:], below, strict=True) for text in both if text)]
+    else:
+        notes = ["largest changes", *(_largest(line, room) for line in shown)]
+        lines = aligned(list(zip(columns, notes, strict=True)))
+    hidden = len(explanation) - len(shown)
+    return "\n".join([title, *(_clip(text, width) for text in lines), *([f"... and {hidden} more"] if hidden else [])])
+
+
+def _clip(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: max(width - 3, 0)] + "..."
+
+
+def _cells(line: Explanation) -> tuple[str, ...]:
+    """Row, status, classes, probability of the new class and number of changes, for the table."""
+    proba = float(new_class_proba(line)[1][0])
+    found = math.isfinite(proba)
+    changes = str(len(line.changes())) if found else ""
+    return str(line.row[0]), str(line.status[0]), classes_text(line, "->"), f"{proba:.2f}" if found else "", changes
+
+
+def _single(line: Explanation, width: int) -> list[str]:
+    """One counterfactual in full: its classes and message, then a table of its changes."""
+    proba = float(new_class_proba(line)[1][0])
+    heading = f"row {line.row[0]}: {classes_text(line, '->')}" + (f" (p = {proba:.2f})" if math.isfinite(proba) else "")
+    changes = ranked(line)
+    rows = [(feature_name(c), b, "->", a) for c in changes[:_TEXT_LINES] for b, a in [pair(c.before, c.after)]]
+    hidden = len(changes) - len(rows)
+    lines = [heading, str(line.message[0]), *(["  " + row for row in aligned(rows, right=(1, 3))] if rows else [])]
+    return [_clip(text, width) for text in lines if text] + ([f"  ... and {hidden} more"] if hidden else [])
+
+
+def _largest(line: Explanation, width: int) -> str:
+    """As many changes as fit, largest first; the message where there is none."""
+    changes = ranked(line)
+    if not changes:
+        return _clip(str(line.message[0]), width)
+    text = ""
+    for i, change in enumerate(changes):
+        before, after = pair(change.before, change.after)
+        longer = text + ", " * bool(i) + f"{feature_name(change)} {before} -> {after}"
+        rest = len(changes) - i - 1
+        if i and len(longer) + (len(f", +{rest} more") if rest else 0) > width:
+            return f"{text}, +{len(changes) - i} more"
+        text = longer
+    return text
