@@ -25,13 +25,11 @@ class SearchModel:
         self.adapter = adapter
         self.space = space
         self.n_classes = n_classes
+        network = isinstance(adapter, GradientAdapter)
+        self.has_gradient = network and space.columns.plain  # not through categories
+        self._cells = _CELLS_OF_A_NETWORK if network else _CELLS_PER_CALL
         self.calls = 0
         self.predicted = 0
-
-    @property
-    def has_gradient(self) -> bool:
-        """Whether the model can pull gradients back to the search: not through categories."""
-        return isinstance(self.adapter, GradientAdapter) and self.space.columns.plain
 
     def proba(self, x: Array) -> Array:
         """Probabilities (n, k) of rows of the table. Where decoding rounds, many are alike: each is predicted once."""
@@ -43,8 +41,7 @@ class SearchModel:
         return self._in_batches(x)
 
     def _in_batches(self, x: Array) -> Array:
-        cells = _CELLS_OF_A_NETWORK if isinstance(self.adapter, GradientAdapter) else _CELLS_PER_CALL
-        size = max(1, cells // x.shape[1])
+        size = max(1, self._cells // x.shape[1])
         parts = [self._call(x[i : i + size]) for i in range(0, len(x), size)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 

@@ -12,7 +12,7 @@ from cfproto_plugin.search.points import Points
 from cfproto_plugin.search.problem import Problem
 
 HERE, OWN = 0, 1  # places of the present value and of the row's own
-_INNER, _OUTER = 3, 3  # places between the two, and farther out
+_PLACES = 3  # tried between the two, and as many farther out
 
 
 class Moves(NamedTuple):
@@ -43,13 +43,14 @@ def moves_of(problem: Problem, points: Points, active: Array, splits: Splits | N
 def _places(problem: Problem, row: Array, own: Array, here: Array, far: Array, splits: Splits | None) -> Array:
     """Values (p, A, V): here, the row's own, some between the two, some farther out."""
     beyond = np.where(np.abs(far - own) > np.abs(here - own), far, here)
-    inner = own[:, :, None] + np.arange(1, _INNER + 1) / (_INNER + 1) * (here - own)[:, :, None]
-    outer = here[:, :, None] + np.arange(1, _OUTER + 1) / _OUTER * (beyond - here)[:, :, None]
+    inner = own[:, :, None] + np.arange(1, _PLACES + 1) / (_PLACES + 1) * (here - own)[:, :, None]
+    outer = here[:, :, None] + np.arange(1, _PLACES + 1) / _PLACES * (beyond - here)[:, :, None]
     rules = problem.space.rules
     if splits is not None:
         free = np.nonzero((rules.step == 0) & ~np.isnan(own))
-        inner[free] = splits.across(free[1], own[free], here[free], _INNER)
-        outer[free] = splits.across(free[1], here[free], beyond[free], _OUTER)
+        column, o, h, b = free[1], own[free], here[free], beyond[free]
+        both = splits.across(np.tile(column, 2), np.concatenate([o, h]), np.concatenate([h, b]), _PLACES)
+        inner[free], outer[free] = both[: len(o)], both[len(o) :]
     values = np.concatenate([here[:, :, None], own[:, :, None], inner, outer], axis=2)
     lower, upper = problem.rows.lower[row][:, :, None], problem.rows.upper[row][:, :, None]
     if rules.step.any():
@@ -80,10 +81,12 @@ class Splits:
         """Values (m, most) just across the splits between own and here, on the far side; here itself where fewer."""
         if not len(self.values):
             return np.repeat(here[:, None], most, axis=1)
-        low = np.searchsorted(self._keys, column + 1j * np.minimum(own, here))
-        count = np.searchsorted(self._keys, column + 1j * np.maximum(own, here)) - low
+        ends = column + 1j * np.stack([np.minimum(own, here), np.maximum(own, here)])
+        low, high = np.searchsorted(self._keys, ends)
+        count = high - low
         at = low[:, None] + np.arange(most) * np.maximum(count, 1)[:, None] // most
-        fresh = np.diff(at, axis=1, prepend=-1) > 0
+        fresh = np.ones(at.shape, dtype=bool)
+        fresh[:, 1:] = at[:, 1:] > at[:, :-1]
         chosen = self.values[np.minimum(at, len(self.values) - 1)]
         towards = np.where(here > own, np.float32(np.inf), np.float32(-np.inf))[:, None]
         far = np.nextafter(chosen.astype(np.float32), towards).astype(here.dtype)

@@ -110,8 +110,8 @@ def _worth_trying(points: Points, active: Array, cost: Array) -> Array:
     now = points.cost[active, None]
     least = np.full(cost.shape[1], _LEAST_GAIN)
     least[-1] = 0.0  # taking a change back altogether
-    fresh = np.diff(cost, axis=1, prepend=-1.0) != 0
-    fresh[:, -1] = True
+    fresh = np.ones(cost.shape, dtype=bool)
+    fresh[:, 1:-1] = cost[:, 1:-1] != cost[:, :-2]
     return np.asarray(fresh & (cost < (1 - least) * now) & (cost >= points.floor[active, None]) & (cost > 0))
 
 
