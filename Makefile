@@ -1,13 +1,16 @@
 # make demo   explain a model in a light environment of its own (no torch, no tensorflow)
 # make test   lint and the whole test suite, in an environment with every framework
-# make bench-peers   the same models and rows with alibi, DiCE, NICE and treecf, each in an environment of its own
+# make bench  all benchmarks: our own, and the same models and rows with alibi, DiCE, NICE and treecf, each in an
+#             environment of its own; bench-own and bench-peers are its halves
+# make bench-paper   the paper's experiments, hours of them; MNIST and Adult are read from CFPROTO_DATA or downloaded
 PYTHON ?= python3
 ENV := .venv
 DEMO_ENV := .venv-demo
 PINS := tests/constraints.txt
+PAPER := breast_cancer adult mnist mnist_sweep mnist_black_box mnist_comparison
 INSTALL := -m pip install -q --no-compile -c $(PINS)
 
-.PHONY: demo test lint bench bench-peers docs clean
+.PHONY: demo test lint bench bench-own bench-peers bench-paper docs clean
 
 demo: $(DEMO_ENV)/ready
 	$(DEMO_ENV)/bin/cfproto demo
@@ -20,17 +23,22 @@ lint: $(ENV)/ready
 	$(ENV)/bin/ruff format --check .
 	$(ENV)/bin/mypy
 
-bench: $(ENV)/ready
+bench: bench-own bench-peers
+
+bench-own: $(ENV)/ready
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(ENV)/bin/python benchmarks/run.py
 
 bench-peers: $(ENV)/ready
 	$(ENV)/bin/python benchmarks/peers/run.py
 
+bench-paper: $(ENV)/ready
+	for part in $(PAPER); do OMP_NUM_THREADS=1 $(ENV)/bin/python benchmarks/paper/$$part.py || exit 1; done
+
 docs: $(ENV)/docs
 	$(ENV)/bin/mkdocs build --strict -f - < docs/mkdocs.yml
 
 clean:
-	rm -rf $(ENV) $(DEMO_ENV) .venv-peers site build dist cfproto-report.html .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(ENV) $(DEMO_ENV) .venv-peers .cache site build dist cfproto-report.html .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # An environment is made anew when its stamp is older than what it was made from. xgboost-cpu is imported as xgboost and
 # leaves out 470 MB of GPU libraries.

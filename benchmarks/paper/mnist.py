@@ -1,0 +1,193 @@
+"""The paper's MNIST experiment, losses A to F: `CFPROTO_DATA=... python benchmarks/paper/mnist.py`.
+
+100 counterfactuals per loss by default (10 test images of each class); `--full` is the paper's 1,500: 50 of each
+class and three seeds, each of which trains its networks anew. Every network and every chunk of 50 images has a file
+of its own below .cache/paper, so that a run that was stopped goes on where it was. Writes
+benchmarks/results/paper/mnist*.csv and docs/paper-mnist.md with its pictures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # what the product says about small networks; times are of one core
+
+import numpy as np
+import torch
+from common import Places
+from mnist_networks import DIGITS, Networks, apply, networks
+from mnist_searches import DEFAULTS, LOSSES, Found, Searches, Setting, Size, rows_of_chunk, run
+from store import Arrays, Store
+
+from cfproto_plugin.datasets import load_mnist
+from cfproto_plugin.metrics import elastic_net, im1, im2, l0, l1, neighbour_distance
+
+TIMED = 3  # images that are timed alone
+STEPS_TIMED = 100
+FULL_CHUNKS, FULL_SEEDS = 10, 3
+REASONS = (  # one thing changed, on the first chunk
+    *(Setting(f"{loss}, no momentum", loss, changes=(("momentum", False),)) for loss in "ABCDEF"),
+    *(Setting(f"{loss}, all c", loss, kind="all c") for loss in "ABCD"),
+)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Data, networks and searches of one seed; each is made when it is asked for."""
+
+    size: Size
+    store: Store
+
+    @cached_property
+    def train(self) -> tuple[np.ndarray, np.ndarray]:
+        x, y = load_mnist("train")
+        return x[: self.size.train], y[: self.size.train]
+
+    @cached_property
+    def test(self) -> tuple[np.ndarray, np.ndarray]:
+        return load_mnist("test")
+
+    @cached_property
+    def networks(self) -> Networks:
+        return networks(self.store, *self.train, self.size.seed, self.size.epochs)
+
+    @cached_property
+    def searches(self) -> Searches:
+        return Searches.on(self.networks, self.train[0], self.labels, self.size.iterations)
+
+    @cached_property
+    def labels(self) -> np.ndarray:
+        """What the classifier says about the training images."""
+        make = lambda: {"labels": apply(self.networks.classifier, self.train[0]).argmax(axis=1)}  # noqa: E731
+        return np.asarray(
+            self.store.get(f"mnist/seed{self.size.seed}/labels", {"rows": self.size.train}, make)["labels"]
+        )
+
+    def checks(self) -> Arrays:
+        """Accuracy of the classifier and squared errors per pixel of the autoencoders, on the test images."""
+        name = f"mnist/seed{self.size.seed}/checks"
+        return self.store.get(name, {"epochs": self.size.epochs, "rows": self.size.train}, self._check)
+
+    def _check(self) -> Arrays:
+        (x, y), nets = self.test, self.networks
+        own = [_error(nets.of_class[digit], x[y == digit]) for digit in DIGITS]
+        return {
+            "accuracy": (apply(nets.classifier, x).argmax(axis=1) == y).mean(),
+            "ae": _error(nets.autoencoder, x),
+            "ae_class": np.mean(own),
+            "ae_all": _error(nets.of_all, x),
+        }
+
+    def find(self, settings: tuple[Setting, ...], chunks: int | None = None) -> dict[str, Found]:
+        """Search what is not there yet."""
+        numbers = range(self.size.chunks if chunks is None else chunks)
+        return run(lambda: self.searches, self.store, settings, numbers, self.test, self.size)
+
+    def values(self, found: Found, timed: Setting | None = None) -> Arrays:
+        """One number per image and measure; NaN where there is no counterfactual. Times are those of `timed`."""
+        good = found.valid
+        of_rows = {"n_steps": found.steps[good].astype(float), **quality(found.taken(good), self)}
+        out: Arrays = {"validity": good.astype(float), "batch_seconds": found.seconds}
+        for name, numbers in of_rows.items():
+            out[name] = np.full(len(good), np.nan)
+            out[name][good] = numbers
+        timing = {"alone": [], "per_step": np.nan} if timed is None else self.timing(timed)
+        out["alone_seconds"] = np.append(timing["alone"], np.full(len(good), np.nan))[: len(good)]
+        per_step = float(timing["per_step"])
+        out["seconds"] = out["n_steps"] * per_step if per_step else out["alone_seconds"]
+        return out
+
+    def timing(self, setting: Setting) -> Arrays:
+        """Images alone: the whole search of each, and what a step costs (0 for searches that count no steps)."""
+        name = setting.place(self.size, 0).rsplit("/", 1)[0] + "/timing"
+        return self.store.get(name, setting.about(self.size), lambda: self._time(setting))
+
+    def _time(self, setting: Setting) -> Arrays:
+        x, y = self.test
+        index = rows_of_chunk(y, 0, self.size)[:: max(1, self.size.per_class * len(DIGITS) // TIMED)][:TIMED]
+        solve = self.searches.solver(setting)
+        alone = [
+            _processor_seconds(lambda i=i: solve(index[i : i + 1], x[index[i : i + 1]])) for i in range(len(index))
+        ]
+        if setting.kind == "default":
+            return {"alone": alone, "per_step": 0.0}
+        c = {"A": 1e5, "E": 0.0, "F": 0.0}.get(setting.loss, 1.0)  # large enough that no image rests at its start
+        few = {**dict(setting.changes), "c_init": c, "c_steps": 1, "max_iterations": STEPS_TIMED}
+        explainer = self.searches.explainer(setting.loss, setting.k, **few)
+        steps = [
+            _processor_seconds(lambda i=i: explainer.explain(x[index[i]], progress=False)) for i in range(len(index))
+        ]
+        return {"alone": alone, "per_step": np.median(steps) / STEPS_TIMED}
+
+
+def quality(found: Found, of: Experiment) -> Arrays:
+    """IM1, IM2, EN, changed pixels and the distance to the class, for images that have a counterfactual.
+
+    im2 is the formula with the AE of L_AE; im2_ink divides by the norm of the image in [0, 1], where black is 0, and
+    im2_small takes an autoencoder of the architecture of the AE_i, trained on all classes, as AE.
+    """
+    nets, x0 = of.networks, of.test[0][found.index]
+    out = {name: np.full(len(found.index), np.nan) for name in ("im1", "im2", "im2_small", "neighbour_distance")}
+    for new in np.unique(found.counterfactual_class):
+        at = found.counterfactual_class == new
+        out["im2"][at] = im2(found.x[at], nets.of_class[new], nets.autoencoder)
+        out["im2_small"][at] = im2(found.x[at], nets.of_class[new], nets.of_all)
+        out["neighbour_distance"][at] = neighbour_distance(found.x[at], of.train[0][of.labels == new])
+        for old in np.unique(found.original_class[at]):
+            pair = at & (found.original_class == old)
+            out["im1"][pair] = im1(found.x[pair], nets.of_class[new], nets.of_class[old])
+    black = np.full_like(x0, -0.5)
+    out["im2_ink"] = out["im2"] * l1(found.x, np.zeros_like(x0)) / l1(found.x, black)
+    return {**out, "elastic_net": elastic_net(found.x, x0), "l0": l0(found.x, x0)}
+
+
+def _error(model: torch.nn.Module, x: np.ndarray) -> float:
+    return float(np.square(apply(model, x) - x).mean())
+
+
+def _processor_seconds(work: Any) -> float:
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def main(places: Places, size: Size, seeds: int = 1, reasons: tuple[Setting, ...] = REASONS) -> None:
+    """Search what is not there yet, then write the results and the page."""
+    import mnist_report
+
+    torch.set_num_threads(1)
+    store = Store(places.cache)
+    runs = [Experiment(replace(size, seed=seed), store) for seed in range(seeds)]
+    lines: dict[str, list[Arrays]] = {}
+    for one in runs:
+        found = one.find((*LOSSES, *DEFAULTS))
+        for setting in (*LOSSES, *DEFAULTS):
+            lines.setdefault(setting.name, []).append(one.values(found[setting.name], setting))
+    first = runs[0]
+    lines |= {name: [first.values(part)] for name, part in first.find(reasons, chunks=1).items()}
+    mnist_report.write(lines, first, places, seeds)
+
+
+def arguments(description: str) -> argparse.ArgumentParser:
+    """What all the MNIST commands understand."""
+    parser = argparse.ArgumentParser(description=description.split("\n", maxsplit=1)[0])
+    parser.add_argument("--cache", type=Path, default=Places().cache, help="folder of networks and single results")
+    parser.add_argument("--chunks", type=int, default=Size().chunks, help="times 50 images")
+    parser.add_argument(
+        "--kept", action="store_true", help="search nothing: the report from the results that are there"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    parser = arguments(__doc__ or "")
+    parser.add_argument("--full", action="store_true", help="1,500 counterfactuals per loss as in the paper: a day")
+    given = parser.parse_args()
+    chunks, seeds = (FULL_CHUNKS, FULL_SEEDS) if given.full else (given.chunks, 1)
+    main(Places(cache=given.cache), Size(chunks=chunks, kept=given.kept), seeds)

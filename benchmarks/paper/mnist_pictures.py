@@ -1,0 +1,76 @@
+"""The pictures of the MNIST experiment, in the paper's form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+from mnist_networks import apply
+from mnist_searches import LOSSES, Found
+
+from cfproto_plugin.metrics import im1, im2
+
+if TYPE_CHECKING:
+    from mnist import Experiment
+
+WITH_COPIES = (2, 5, 7)  # originals that are shown with reconstructions
+
+
+def grid(of: Experiment, file: Path) -> None:
+    """A column for the original and for every loss; below some rows what AE makes of the counterfactuals."""
+    found = of.find(LOSSES, chunks=1)
+    x, y = of.test
+    rows: list[list[tuple[np.ndarray | None, str]]] = []
+    for digit in range(10):
+        at = int(np.flatnonzero(y[found["A"].index] == digit)[0])
+        new = [_shown(part, at) for part in found.values()]
+        rows.append([(x[found["A"].index[at]], str(found["A"].original_class[at])), *new])
+        if digit in WITH_COPIES:
+            copies = [None if image is None else apply(of.networks.autoencoder, image[None])[0] for image, _ in new]
+            rows.append([(None, ""), *((copy, "AE") for copy in copies)])
+    _images(rows, ["original", *found], file)
+
+
+def reconstructions(of: Experiment, file: Path) -> None:
+    """The original, a counterfactual x of A and of C, and AE_new(x), AE_old(x), AE(x): what IM1 and IM2 see."""
+    found = of.find((LOSSES[0], LOSSES[2]), chunks=1)
+    both = np.flatnonzero(np.logical_and.reduce([part.valid for part in found.values()]))
+    nets, rows = of.networks, []
+    for loss, part in found.items():
+        for at in both[:: max(1, len(both) // 2)][:2]:
+            old, new = nets.of_class[part.original_class[at]], nets.of_class[part.counterfactual_class[at]]
+            image = part.x[at][None]
+            ratio, gap = im1(image, new, old)[0], 10 * im2(image, new, nets.autoencoder)[0]
+            copies = [(apply(ae, image)[0], "") for ae in (new, old, nets.autoencoder)]
+            label = f"{loss}: {part.counterfactual_class[at]}, IM1 {ratio:.2f}, IM2 {gap:.2f}"
+            rows.append([(of.test[0][part.index[at]], str(part.original_class[at])), (image[0], label), *copies])
+    _images(rows, ["original", "counterfactual", "AE_new", "AE_old", "AE"], file)
+
+
+def _shown(part: Found, at: int) -> tuple[np.ndarray | None, str]:
+    return (part.x[at], str(part.counterfactual_class[at])) if part.valid[at] else (None, "none")
+
+
+def _images(rows: Sequence[Sequence[tuple[Any, str]]], heads: Sequence[str], file: Path) -> None:
+    figure, axes = plt.subplots(
+        len(rows), len(heads), figsize=(1.15 * len(heads), 1.28 * len(rows)), layout="constrained"
+    )
+    for i, row in enumerate(rows):
+        for j, (image, label) in enumerate(row):
+            place = axes[i, j]
+            place.set_xticks([])
+            place.set_yticks([])
+            place.spines[:].set_visible(image is not None)
+            if image is not None:
+                place.imshow(np.squeeze(image), cmap="gray", vmin=-0.5, vmax=0.5)
+            place.set_xlabel(label, fontsize=7, labelpad=1)
+            if i == 0:
+                place.set_title(heads[j], fontsize=9)
+    figure.savefig(file, dpi=110)
+    plt.close(figure)

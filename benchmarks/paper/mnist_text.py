@@ -1,0 +1,42 @@
+"""What the page of the MNIST experiment says around its tables."""
+
+INTRODUCTION = """# The paper's MNIST experiment
+
+Losses A to F of [the paper](https://arxiv.org/abs/1907.02584), {images} counterfactuals each: test images of every
+class, drawn with seed 0; networks of {seeds} seed(s). The classifier reaches {accuracy:.2f} % on the test images (the
+paper: 98.6 %). Squared error per pixel on test images: {ae:.5f} for the autoencoder of L_AE, {ae_class:.5f} for the
+class autoencoders on their own class, {ae_all:.5f} for the same architecture trained on all classes. All constants
+are the paper's, and its text says that there is momentum; the learning rate 0.01 and the 1,000 iterations, on which
+it is silent, are those of `SearchConfig.paper`. What to make of it all is said in [the
+reading](paper-mnist-reading.md)."""
+
+TABLE = """Means with 95 % bounds. *Gradient steps* are counted as in the paper: {iterations} for every value of c
+(1, 10, 100, ...) that gave no counterfactual, plus the step of the best iterate. *Time* is that number times the
+processor time of a step of one image alone; the paper's was taken on a laptop. The last lines are the product's
+default settings on the same images: the path to training images without an encoder, and with one 5 values of c with
+500 steps each; their time is that of a whole search. AE of IM2 is the autoencoder of L_AE. L0 is the number of
+changed pixels."""
+
+GRID = """The first image of every class: the original and its counterfactuals, each with the class that the classifier
+says. Below three of them are the reconstructions of the counterfactuals by AE."""
+
+RECONSTRUCTIONS = """Counterfactuals x of A and C and their reconstructions. IM1 compares the error of AE_new(x) with
+that of AE_old(x), IM2 the difference between AE_new(x) and AE(x)."""
+
+TIMES = """Processor time of one core. Alone: the search of single images until the first c that gives a counterfactual
+is done; values of c that leave the image at rest cost next to nothing. The defaults are whole searches."""
+
+CLOSENESS = """The mean Euclidean distance to the five nearest training images of the new class, and two other readings
+of IM2: its norm |x|_1 taken of the image in [0, 1], where the black background counts nothing, and an autoencoder of
+the architecture of the AE_i, trained on all classes for 4 epochs, as AE."""
+
+WHY = """The first {images} images only. *No momentum*: y = x in the iteration."""
+
+ALL_C = """*All c*: ten values of c with bisection, the best of all, as the reference implementation does, instead of
+the first that gives a counterfactual."""
+
+KEPT = """Not run for this page: the variants with all c of the reference implementation."""
+
+ABOUT = """ The time is the sum of all parts, networks included, which ran in
+several processes (`--kept` writes the page from their results). They shared two busy cores with each other and with
+other work; what the searches take on a core of their own is in the tables."""
