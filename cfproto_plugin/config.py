@@ -37,7 +37,7 @@ class SearchConfig:
         averages whole classes.
     eps: half the step of finite differences, one number or one per feature, in units of the search.
     clip: bound on every entry of the gradient.
-    polish: from 0 (stay close to the class: no polishing) to 1 (close to the row: polish until nothing improves); None
+    polish: from 0 (stay close to the class: no polishing) to 1 (close to the row: polish to the end); None
         is 1 for tables searched by the path, else 0.
     max_changes: at most so many columns differ. few_changes: what a changed column costs beside its distance, in units
         of beta·L1 + L2: the higher, the fewer columns change. min_proba: the probability the new class must reach.

@@ -19,14 +19,15 @@ _LEAST_GAIN = 1e-2  # of the cost, below which a move is not worth a round
 _TRADES = 16  # prices of the lead that are tried in a round
 _KEPT = (8, 2, 1)  # points of a row that go on after so many rounds
 _ROUNDS = 20
+_WORTH = 0.2  # of the cost: a round that gained less was the last
 _CELLS_PER_CHUNK = 500_000  # more do not fit the cache
 
 
 def polish(problem: Problem, amount: float, splits: Splits | None) -> None:
     """Polish the starts of every row and keep the best. splits: where a tree model splits the columns of the table.
 
-    amount 1 goes on until nothing improves, amount p stops at (1 - p) of the cost it started with: the less, the closer
-    the point stays to the class it was led to.
+    Rounds go on while they gain, then single changes are taken back. amount p stops at (1 - p) of the cost it started
+    with: the less, the closer the point stays to the class it was led to.
     """
     calls = problem.model.calls
     points = starting_points(problem, amount)
@@ -41,11 +42,29 @@ def polish(problem: Problem, amount: float, splits: Splits | None) -> None:
         active = _best_of_row(points, active, _KEPT[min(number, len(_KEPT) - 1)])
         if not len(active) or problem.out_of_time():
             break
+        before = points.cost.copy()
         with problem.clock(np.unique(points.row[active])):
             active = _round(problem, points, active, splits)
+        active = active[~(points.cost[active] > (1 - _WORTH) * before[active])]
         problem.report(1 - len(active) / len(points.row))
+    active = _best_of_row(points, np.flatnonzero(np.isfinite(points.cost)), 1)
+    for part in _parts(points, active, places=1):
+        _take_back(problem, points, part)
     problem.polish_calls += problem.model.calls - calls
     _keep(problem, points)
+
+
+def _take_back(problem: Problem, points: Points, active: Array) -> None:
+    """Take back single changes, the largest first, until the class needs all that are left."""
+    while len(active) and not problem.out_of_time():
+        own = problem.rows.x[points.row[active]]
+        point, column = np.nonzero((points.x[active] != own) & ~(np.isnan(points.x[active]) & np.isnan(own)))
+        x = points.x[active[point]]
+        x[np.arange(len(x)), column] = own[point, column]
+        owner = active[point]
+        cost = problem.cost(x, points.row[owner])
+        worth = np.flatnonzero((cost >= points.floor[owner]) & (cost > 0) & (cost < points.cost[owner]))
+        active = _move(problem, points, owner[worth], x[worth], cost[worth])
 
 
 def _keep(problem: Problem, points: Points) -> None:
@@ -70,9 +89,13 @@ def _best_of_row(points: Points, active: Array, most: int) -> Array:
 
 def _round(problem: Problem, points: Points, active: Array, splits: Splits | None) -> Array:
     """Try to improve the active points; return those that improved."""
-    size = max(1, _CELLS_PER_CHUNK // (points.x.shape[1] ** 2 * 8))
-    improved = [_improve(problem, points, active[i : i + size], splits) for i in range(0, len(active), size)]
-    return np.concatenate(improved)
+    return np.concatenate([_improve(problem, points, part, splits) for part in _parts(points, active, places=8)])
+
+
+def _parts(points: Points, active: Array, places: int) -> list[Array]:
+    """The active points in chunks whose moves, so many places in every column, fit the cache."""
+    size = max(1, _CELLS_PER_CHUNK // (points.x.shape[1] ** 2 * places))
+    return [active[i : i + size] for i in range(0, len(active), size)]
 
 
 def _improve(problem: Problem, points: Points, active: Array, splits: Splits | None) -> Array:
@@ -84,7 +107,11 @@ def _improve(problem: Problem, points: Points, active: Array, splits: Splits | N
     if not len(point):
         return active[:0]
     x = np.take_along_axis(moves.values[point], choice[point, number][..., None], axis=2)[..., 0]
-    owner, cost = active[point], cost[point, number]
+    return _move(problem, points, active[point], x, cost[point, number])
+
+
+def _move(problem: Problem, points: Points, owner: Array, x: Array, cost: Array) -> Array:
+    """Predict candidates for points and move every one to its best; return the points that moved."""
     row = points.row[owner]
     good = np.flatnonzero(~problem.space.broken(x, problem.rows.take(row)))
     lead = np.full(len(x), -np.inf)
