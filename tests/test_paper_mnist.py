@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch")
+import torch
 
 PAPER = Path(__file__).parent.parent / "benchmarks" / "paper"
 NAMES = (
