@@ -125,8 +125,7 @@ def test_prototypes_are_fitted_once_on_all_images_and_k_changes_them(experiment)
 
 
 def test_the_main_experiment_writes_its_files_and_goes_on_where_it_was(bench, places, size, monkeypatch):
-    few = (bench.mnist.REASONS[0], bench.mnist.REASONS[-1])
-    bench.mnist.main(places, size, reasons=few)
+    bench.mnist.main(places, size)
     page = (places.docs / "paper-mnist.md").read_text()
     assert "| A | " in page
     assert "| default, k-d tree | " in page
@@ -135,13 +134,19 @@ def test_the_main_experiment_writes_its_files_and_goes_on_where_it_was(bench, pl
         assert places.picture(f"paper-mnist-{picture}.png").stat().st_size > 1000
     with (places.results / "mnist.csv").open() as file:
         names = {line["name"] for line in csv.DictReader(file)}
-    assert {*"ABCDEF", "default, encoder", "A, no momentum"} <= names
+    assert {*"ABCDEF", "default, encoder", "A, no momentum", "D, all c"} <= names
 
     def forbidden(*_args, **_kwargs):
         raise AssertionError
 
     monkeypatch.setattr(bench.mnist.Searches, "solver", forbidden)
-    bench.mnist.main(places, size, reasons=few)
+    bench.mnist.main(places, size)
+
+
+def test_the_curvature_of_a_quadratic_is_its_largest_eigenvalue(bench):
+    weights = torch.tensor([1.0, 3.0, 2.0]).reshape(1, 3, 1, 1)
+    found = bench.mnist.steepest(lambda y: (weights * y.square()).sum(), torch.zeros(2, 3, 1, 1))
+    np.testing.assert_allclose(found, [6.0, 6.0], rtol=1e-4)
 
 
 def test_the_sweep_of_k_writes_its_table(bench, places, size):

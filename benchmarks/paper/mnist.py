@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -30,11 +31,11 @@ from cfproto_plugin.metrics import elastic_net, im1, im2, l0, l1, neighbour_dist
 
 TIMED = 3  # images that are timed alone
 STEPS_TIMED = 100
+CURVED, POWER_STEPS = 5, 50  # images at which the curvature is taken, and steps of the power iteration
 FULL_CHUNKS, FULL_SEEDS = 10, 3
-REASONS = (  # one thing changed, on the first chunk
-    *(Setting(f"{loss}, no momentum", loss, changes=(("momentum", False),)) for loss in "ABCDEF"),
-    *(Setting(f"{loss}, all c", loss, kind="all c") for loss in "ABCD"),
-)
+NO_MOMENTUM = tuple(Setting(f"{loss}, no momentum", loss, changes=(("momentum", False),)) for loss in "ABCDEF")
+ALL_C = tuple(Setting(f"{loss}, all c", loss, kind="all c") for loss in "ABCD")
+ALL_C_IMAGES = 2  # of every class: ten searches each
 
 
 @dataclass(frozen=True)
@@ -84,16 +85,31 @@ class Experiment:
             "ae_all": _error(nets.of_all, x),
         }
 
-    def find(self, settings: tuple[Setting, ...], chunks: int | None = None) -> dict[str, Found]:
-        """Search what is not there yet."""
+    def curvature(self) -> Arrays:
+        """The largest curvature of gamma·L_AE and of theta·L_proto at some test images."""
+        index = rows_of_chunk(self.test[1], 0, self.size)[:: self.size.per_class][:CURVED]
+        settings = {"epochs": self.size.epochs, "images": index.tolist()}
+        return self.store.get(f"mnist/seed{self.size.seed}/curvature", settings, lambda: self._curvature(index))
+
+    def _curvature(self, index: np.ndarray) -> Arrays:
+        x, nets = torch.from_numpy(self.test[0][index]), self.networks
+        points = self.searches.prototypes.nearest(x.numpy(), np.ones((len(x), len(DIGITS)), dtype=bool))[0][:, 1]
+        goal = torch.from_numpy(points)  # of the second nearest class: the nearest is the image's own
+        return {
+            "reconstruction": steepest(lambda y: 100 * (y - nets.autoencoder(y)).square().sum(), x),
+            "prototype": steepest(lambda y: 200 * (nets.encoder(y) - goal).square().sum(), x),
+        }
+
+    def find(self, settings: tuple[Setting, ...], chunks: int | None = None, **other: int) -> dict[str, Found]:
+        """Search what is not there yet. other: what is different from the size of the experiment."""
         numbers = range(self.size.chunks if chunks is None else chunks)
-        return run(lambda: self.searches, self.store, settings, numbers, self.test, self.size)
+        return run(lambda: self.searches, self.store, settings, numbers, self.test, replace(self.size, **other))
 
     def values(self, found: Found, timed: Setting | None = None) -> Arrays:
         """One number per image and measure; NaN where there is no counterfactual. Times are those of `timed`."""
         good = found.valid
         of_rows = {"n_steps": found.steps[good].astype(float), **quality(found.taken(good), self)}
-        out: Arrays = {"validity": good.astype(float), "batch_seconds": found.seconds}
+        out: Arrays = {"image": found.index, "validity": good.astype(float), "batch_seconds": found.seconds}
         for name, numbers in of_rows.items():
             out[name] = np.full(len(good), np.nan)
             out[name][good] = numbers
@@ -147,6 +163,22 @@ def quality(found: Found, of: Experiment) -> Arrays:
     return {**out, "elastic_net": elastic_net(found.x, x0), "l0": l0(found.x, x0)}
 
 
+def steepest(loss: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> np.ndarray:
+    """The largest eigenvalue, by size, of the Hessian of a sum over images (n, ...) at every image."""
+    v = torch.randn(x.shape, generator=torch.Generator().manual_seed(0))
+    size = torch.zeros(len(x))
+    for _ in range(POWER_STEPS):
+        v /= size_of(v)
+        _, v = torch.autograd.functional.hvp(loss, x, v)
+        size = size_of(v)
+    return np.asarray(size.ravel().numpy())
+
+
+def size_of(v: torch.Tensor) -> torch.Tensor:
+    """The Euclidean norm of every image, to divide by."""
+    return v.flatten(1).norm(dim=1).reshape(-1, *[1] * (v.dim() - 1))
+
+
 def _error(model: torch.nn.Module, x: np.ndarray) -> float:
     return float(np.square(apply(model, x) - x).mean())
 
@@ -157,7 +189,7 @@ def _processor_seconds(work: Any) -> float:
     return time.process_time() - start
 
 
-def main(places: Places, size: Size, seeds: int = 1, reasons: tuple[Setting, ...] = REASONS) -> None:
+def main(places: Places, size: Size, seeds: int = 1) -> None:
     """Search what is not there yet, then write the results and the page."""
     import mnist_report
 
@@ -170,15 +202,17 @@ def main(places: Places, size: Size, seeds: int = 1, reasons: tuple[Setting, ...
         for setting in (*LOSSES, *DEFAULTS):
             lines.setdefault(setting.name, []).append(one.values(found[setting.name], setting))
     first = runs[0]
-    lines |= {name: [first.values(part)] for name, part in first.find(reasons, chunks=1).items()}
+    few = min(ALL_C_IMAGES, size.per_class)
+    changed = {**first.find(NO_MOMENTUM, chunks=1), **first.find(ALL_C, chunks=1, per_class=few)}
+    lines |= {name: [first.values(part)] for name, part in changed.items()}
     mnist_report.write(lines, first, places, seeds)
 
 
-def arguments(description: str) -> argparse.ArgumentParser:
+def arguments(description: str, chunks: int = Size.chunks) -> argparse.ArgumentParser:
     """What all the MNIST commands understand."""
     parser = argparse.ArgumentParser(description=description.split("\n", maxsplit=1)[0])
     parser.add_argument("--cache", type=Path, default=Places().cache, help="folder of networks and single results")
-    parser.add_argument("--chunks", type=int, default=Size().chunks, help="times 50 images")
+    parser.add_argument("--chunks", type=int, default=chunks, help="times 50 images")
     parser.add_argument(
         "--kept", action="store_true", help="search nothing: the report from the results that are there"
     )

@@ -33,6 +33,7 @@ import matplotlib.pyplot as plt
 
 COMMAND = "python benchmarks/paper/mnist_comparison.py"
 FEWEST, RESAMPLES = 50, 100
+CHUNKS = 10  # 500 images: with fewer hardly a class has enough
 NAMES = tuple(setting.name for setting in LOSSES)
 TESTS = ("RelMulti", "RelPSI")
 TEXT = """# MNIST: which losses fit the class
@@ -127,7 +128,7 @@ def main(places: Places, size: Size, fewest: int = FEWEST, resamples: int = RESA
         parts.append(f"No class has {fewest} counterfactuals of every loss: run more chunks of images.")
     write_page(
         places.docs / "paper-mnist-comparison.md",
-        [*parts, about(f"{COMMAND}{size.flags} --fewest {fewest}", of.store.seconds)],
+        [*parts, about(f"{COMMAND} --chunks {size.chunks} --fewest {fewest}", of.store.seconds)],
     )
 
 
@@ -154,7 +155,7 @@ def _reading(lines: list[dict[str, Any]]) -> str:
 
 
 if __name__ == "__main__":
-    parser = mnist.arguments(__doc__ or "")
+    parser = mnist.arguments(__doc__ or "", chunks=CHUNKS)
     parser.add_argument("--fewest", type=int, default=FEWEST, help="counterfactuals of every loss a class must have")
     given = parser.parse_args()
     main(Places(cache=given.cache), Size(chunks=given.chunks, kept=given.kept), given.fewest)

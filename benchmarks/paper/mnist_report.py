@@ -13,7 +13,7 @@ import mnist_text as text
 import numpy as np
 from claims import Claim, compared
 from common import Places, about, markdown, number, plus_minus, write_csv, write_page
-from mnist_searches import DEFAULTS, LOSSES
+from mnist_searches import DEFAULTS, LOSSES, Found
 from store import Arrays
 
 from cfproto_plugin.metrics import MetricTable, summarise
@@ -38,7 +38,7 @@ def pooled(lines: Mapping[str, Sequence[Arrays]]) -> MetricTable:
     """All seeds and images of a setting together, as in the paper."""
     records = []
     for name, parts in lines.items():
-        joined = {metric: np.concatenate([part[metric] for part in parts]) for metric in parts[0]}
+        joined = {metric: np.concatenate([part[metric] for part in parts]) for metric in parts[0] if metric != "image"}
         records += summarise(joined, name=name)
     return MetricTable(tuple(records), 0.95)
 
@@ -108,29 +108,45 @@ def closeness(table: MetricTable) -> str:
     return markdown(["loss", *columns], body)
 
 
-def why(table: MetricTable, base: MetricTable) -> str:
-    """Losses with one thing changed, beside the same images unchanged."""
+def why(lines: Mapping[str, Sequence[Arrays]], change: str) -> str:
+    """Losses with one thing changed, each below the same images unchanged."""
+    metrics = (("n_steps", 1), ("im1", 1), ("im2", 10), ("elastic_net", 1), ("l0", 1))
     body = []
-    for name in dict.fromkeys(record.name for record in table.records):
-        if name in PRODUCT:
-            continue
-        source = base if name in NAMES else table
-        metrics = (("n_steps", 1), ("im1", 1), ("im2", 10), ("elastic_net", 1), ("l0", 1))
-        valid = source.select(name, "validity")
-        numbers = [number(factor * source.select(name, metric).mean) for metric, factor in metrics]
-        body.append([name, f"{valid.mean * valid.n:.0f} of {valid.n}", *numbers])
-    body.sort(key=lambda line: line[0])
+    for name in (name for name in lines if name.endswith(f", {change}")):
+        part, whole = lines[name][0], lines[name.split(",", maxsplit=1)[0]][0]
+        same = np.isin(whole["image"], part["image"])
+        pair = {name.split(",", maxsplit=1)[0]: [{m: v[same] for m, v in whole.items()}], name: [part]}
+        table = pooled(pair)
+        for one in pair:
+            valid = table.select(one, "validity")
+            numbers = [number(factor * table.select(one, metric).mean) for metric, factor in metrics]
+            body.append([one, f"{valid.mean * valid.n:.0f} of {valid.n}", *numbers])
     return markdown(["loss", "found", "gradient steps", "IM1", "IM2 (x10)", "EN", "L0"], body)
+
+
+def medians(lines: Mapping[str, Sequence[Arrays]]) -> str:
+    """Of EN, which has a long tail."""
+    body = []
+    for name in (*NAMES, *PRODUCT):
+        en = np.concatenate([part["elastic_net"] for part in lines[name]])
+        en = en[~np.isnan(en)] if len(en) > np.isnan(en).sum() else np.array([np.nan])
+        body.append([name, *(number(float(np.quantile(en, share))) for share in (0.25, 0.5, 0.75, 1))])
+    return markdown(["loss", "a quarter below", "median", "three quarters below", "largest"], body)
+
+
+def agreement(found: Mapping[str, Found]) -> str:
+    """For how many images losses end in the same class."""
+    pairs = (("C", "E"), ("D", "F"), ("A", "C"), ("A", "B"))
+    same = [(one, other, found[one].counterfactual_class == found[other].counterfactual_class) for one, other in pairs]
+    return "; ".join(f"{one} and {other}: {equal.sum()} of {len(equal)}" for one, other, equal in same)
 
 
 def write(lines: Mapping[str, Sequence[Arrays]], first: Experiment, places: Places, seeds: int) -> None:
     """The CSV files, the pictures and the page."""
-    table, seconds = pooled(lines), first.store.seconds
-    extra = min(len(parts[0]["validity"]) for parts in lines.values())
-    base = pooled({name: [{m: v[:extra] for m, v in lines[name][0].items()}] for name in NAMES})
+    table = pooled(lines)
     write_csv(places.results / "mnist.csv", [asdict(record) for record in table.records])
     rows = [
-        {"setting": name, "image": i, **{metric: part[metric][i].item() for metric in part}}
+        {"setting": name, **{metric: part[metric][i].item() for metric in part}}
         for name, parts in lines.items()
         for part in parts
         for i in range(len(part["validity"]))
@@ -139,13 +155,14 @@ def write(lines: Mapping[str, Sequence[Arrays]], first: Experiment, places: Plac
     bars.measures(table, NAMES, NAMES, places.picture("paper-mnist-losses.png"), PAPER)
     pictures.grid(first, places.picture("paper-mnist-grid.png"))
     pictures.reconstructions(first, places.picture("paper-mnist-reconstructions.png"))
-    write_page(places.docs / "paper-mnist.md", page(table, base, first, seeds, seconds))
+    write_page(places.docs / "paper-mnist.md", page(table, lines, first, seeds))
 
 
-def page(table: MetricTable, base: MetricTable, first: Experiment, seeds: int, seconds: float) -> list[str]:
+def page(table: MetricTable, lines: Mapping[str, Sequence[Arrays]], first: Experiment, seeds: int) -> list[str]:
     """The parts of the page."""
     found = all_claims(table)
     size = first.size
+    steep = first.curvature()
     images = table.select("A", "validity").n
     checks = {name: float(value) for name, value in first.checks().items()}
     checks["accuracy"] *= 100
@@ -170,8 +187,18 @@ def page(table: MetricTable, base: MetricTable, first: Experiment, seeds: int, s
         text.CLOSENESS,
         closeness(table),
         "## One thing changed at a time",
-        text.WHY.format(images=base.select("A", "validity").n),
-        text.ALL_C if any("all c" in record.name for record in table.records) else text.KEPT,
-        why(table, base),
-        about(COMMAND + size.flags, seconds) + text.ABOUT,
+        text.NO_MOMENTUM.format(images=len(lines["A, no momentum"][0]["image"])),
+        why(lines, "no momentum"),
+        text.ALL_C.format(images=len(lines["A, all c"][0]["image"])),
+        why(lines, "all c"),
+        "## Behind the means",
+        text.MEDIANS,
+        medians(lines),
+        text.AGREEMENT.format(pairs=agreement(first.find(LOSSES))),
+        text.CURVATURE.format(images=len(steep["reconstruction"]), **{n: _range(v) for n, v in steep.items()}),
+        about(COMMAND + size.flags, first.store.seconds) + text.ABOUT,
     ]
+
+
+def _range(values: Arrays) -> str:
+    return f"{number(float(np.min(values)))} to {number(float(np.max(values)))}"

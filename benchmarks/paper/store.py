@@ -18,7 +18,12 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.seconds = 0.0  # wall time that went into all results asked for, in this run or an earlier one
+        self._seconds: dict[str, float] = {}
+
+    @property
+    def seconds(self) -> float:
+        """Wall time that went into all results asked for, in this run or an earlier one."""
+        return sum(self._seconds.values())
 
     def get(self, name: str, settings: dict[str, Any], make: Callable[[], Arrays]) -> Arrays:
         """The arrays of that name, made now unless they are there already with the same settings."""
@@ -30,7 +35,7 @@ class Store:
             about = {"settings": settings, "seconds": time.perf_counter() - start}
             self._write(file, {**made, "__about__": np.array(json.dumps(about, sort_keys=True, default=str))})
             found = made, about["seconds"]
-        self.seconds += float(found[1])
+        self._seconds[name] = float(found[1])
         return found[0]
 
     def has(self, name: str) -> bool:
