@@ -22,7 +22,7 @@ VARIED: tuple[dict[str, Any], ...] = (
     {"starts": 16},
     {"polish": 0.0},
     {"polish": 0.5},
-    {"polish": 0.0, "theta": 5.0},
+    {"polish": 0.0, "theta": 0.01},
     {"few_changes": 0.5},
     {"few_changes": 1.0},
     {"few_changes": 3.0},

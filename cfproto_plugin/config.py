@@ -29,7 +29,8 @@ class SearchConfig:
     method: "path" is the closed-form path from the row to its prototypes, "fista" the paper's iteration; "auto" takes
         the path whenever the objective is separable (prototypes in the search space, neither L_pred nor L_AE).
     theta: None is 200 with an encoder, 100 beside L_AE (both the paper's), 20 for prototypes in the search space. The
-        path runs over all values of theta; a given one is where it begins: the larger, the closer to the class.
+        path runs over all values of theta; a given one is where it begins: the larger, the closer to the class. With
+        polish=0 it begins at 5 unless theta says otherwise.
     gamma: None is 100 if an autoencoder was given, else 0.
     c_init: None is 0 for models without gradients, else 1; c_steps: None is 1 if c_init is 0, else 5.
     momentum: off by default: on the Breast Cancer network the counterfactuals of loss A lie at half the distance.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -94,17 +94,16 @@ class CounterfactualExplainer:
         x = as_batch(x)
         flat = fitted.space.columns.read(x)
         space = fitted.space if features is None else self._space(features)
-        model = SearchModel(fitted.models.classifier, space, len(fitted.classes))
+        model = SearchModel(fitted.models.classifier, space, len(fitted.classes), network=fitted.models.network)
         proba = first_prediction(model, flat, "x")
         allowed = allowed_classes(target, fitted.classes, proba.argmax(axis=1))
         row = np.repeat(np.arange(len(flat)), n)
         rows = space.rows(flat).take(row)
-        draft = _Draft.of(flat[row], proba[row], allowed[row], self.search.min_proba, infeasible(space, rows), n)
+        draft = _Draft.of(flat[row], proba[row], allowed[row], fitted.config.min_proba, infeasible(space, rows), n)
         todo = np.flatnonzero(draft.open)
         with reporting(progress, "explaining") as tick:
             deadline = np.inf if time_budget is None else start + time_budget
-            config = replace(self.search, polish=fitted.plan.polish)
-            problem = Problem(rows.take(todo), allowed[row[todo]], model, config, deadline, tick, n)
+            problem = Problem(rows.take(todo), allowed[row[todo]], model, fitted.config, deadline, tick, n)
             draft.fill(todo, problem, *solve(fitted, problem))
         lines = x.iloc[row] if is_frame(x) else x
         return self._explanation(lines, flat[row], proba[row], row, draft, problem, time.perf_counter() - start)
@@ -157,8 +156,8 @@ class CounterfactualExplainer:
             meta={
                 "adapter": fitted.models.name,
                 "method": fitted.plan.method,
-                "config": asdict(self.search),
-                "weights": asdict(fitted.plan.weights),
+                "config": dict(vars(self.search)),
+                "weights": dict(vars(fitted.plan.weights)),
                 "classes_without_prototype": list(fitted.absent),
                 "versions": versions(self.model),
                 "seed": self.seed,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -28,6 +29,7 @@ from cfproto_plugin.search.moves import Splits
 from cfproto_plugin.space import FeatureSpace
 
 log = logging.getLogger(__name__)
+_DEEP = 5.0  # theta at which points are about as close to the class as its own rows are
 _PER_CLASS = 8  # prototypes of each class the path may try; the first is the paper's
 
 
@@ -46,6 +48,11 @@ class Models:
         name, classifier = adapt(model, adapter)
         others = [None if other is None else adapt(other, role="transform")[1] for other in (encoder, autoencoder)]
         return cls(name, classifier, *others)
+
+    @cached_property
+    def network(self) -> bool:
+        """Whether the classifier has gradients."""
+        return isinstance(self.classifier, GradientAdapter)
 
 
 @dataclass(frozen=True)
@@ -69,6 +76,7 @@ class Fitted:
     absent: tuple[Any, ...]  # classes the model predicts for no training row
     provider: PrototypeProvider
     plan: Plan
+    config: SearchConfig  # with what the plan settled
     splits: Splits | None  # where a tree model splits the columns of the table
 
     @classmethod
@@ -93,7 +101,9 @@ class Fitted:
         space = FeatureSpace.numeric(columns, train, features, scale=scale)
         provider = make_provider(prototypes, config, models.encoder, seed)
         plan = make_plan(config, models, columns, latent=encoder_of(provider) is not None)
-        proba = first_prediction(SearchModel(models.classifier, space), train, "the training data")
+        proba = first_prediction(
+            SearchModel(models.classifier, space, network=models.network), train, "the training data"
+        )
         labels = proba.argmax(axis=1)
         classes = _class_labels(models.classifier, proba.shape[1])
         absent = _absent(labels, classes)
@@ -101,7 +111,8 @@ class Fitted:
             space = space.embedded(train, labels, make_distance(distance), features)
         provider = provider.fit(space.to_search(train).reshape(len(train), *space.shape), labels)
         splits = _splits(models.classifier, columns) if plan.polish > 0 else None
-        return cls(models, space, train, labels, classes, absent, provider, plan, splits)
+        config = replace(config, polish=plan.polish, theta=_begin(config, plan))
+        return cls(models, space, train, labels, classes, absent, provider, plan, config, splits)
 
 
 def encoder_of(provider: PrototypeProvider) -> ModelAdapter | None:
@@ -148,7 +159,7 @@ def make_plan(config: SearchConfig, models: Models, columns: Columns, *, latent:
         )
     c_init = config.c_init
     if c_init is None:
-        c_init = float(isinstance(models.classifier, GradientAdapter) and columns.plain)
+        c_init = float(models.network and columns.plain)
     if c_init == 0 and theta == 0:
         raise ConfigError("c_init and theta are both 0: nothing would lead to another class; set one of them above 0")
     method: Literal["path", "fista"] = "path" if separable and config.method != "fista" else "fista"
@@ -156,6 +167,12 @@ def make_plan(config: SearchConfig, models: Models, columns: Columns, *, latent:
     if polish is None:
         polish = float(method == "path" and len(columns.shape) == 1)
     return Plan(method, Weights(c_init, 1 if c_init == 0 else config.c_steps or 5, gamma, theta), polish)
+
+
+def _begin(config: SearchConfig, plan: Plan) -> float | None:
+    """Where the path begins: at theta; at the row if none was given, unless no polishing was asked for."""
+    close_to_class = plan.method == "path" and config.polish == 0
+    return _DEEP if config.theta is None and close_to_class else config.theta
 
 
 def first_prediction(model: SearchModel, x: Array, what: str) -> Array:

@@ -6,6 +6,7 @@ import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,11 @@ class Rules:
             relations,
         )
 
+    @cached_property
+    def stepped(self) -> bool:
+        """Whether any column has a grid."""
+        return bool(self.step.any())
+
     def bounds(self, x: Array) -> tuple[Array, Array]:
         """Lowest and highest value of every cell of table rows x (n, A); for categories see `FeatureSpace.rows`."""
         free = ~self.declared
@@ -94,7 +100,7 @@ class Rules:
 
     def on_grid(self, x: Array, lower: Array, upper: Array, own: Array) -> Array:
         """The nearest multiples of the steps inside the bounds; the row's own value where there is none."""
-        if not self.step.any():
+        if not self.stepped:
             return x
         low, high = self._grid(lower, upper)
         size = np.where(self.step > 0, self.step, 1.0)
@@ -105,7 +111,7 @@ class Rules:
         """Which rows x (n, A) break a rule as changes of `own`: (n,) bool."""
         changed = (x != own) & ~(np.isnan(x) & np.isnan(own))
         bad = (x < lower) | (x > upper) | (np.isnan(x) & changed) | (self.fixed & changed)
-        if self.step.any():
+        if self.stepped:
             multiple = x / np.where(self.step > 0, self.step, 1.0)
             off = np.abs(multiple - np.rint(multiple)) > _tolerance(multiple, x.dtype)
             bad |= (self.step > 0) & changed & off
@@ -125,7 +131,7 @@ class Rules:
 
     def _on_grid_or_own(self, x: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
         """Bounds drawn in to the grid; a row inside them may keep its own value, which need not be on it."""
-        if not self.step.any():
+        if not self.stepped:
             return lower, upper
         first, last = self._grid(lower.astype(x.dtype), upper.astype(x.dtype))
         inside = ~((x < lower) | (x > upper))

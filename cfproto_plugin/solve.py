@@ -47,8 +47,7 @@ def solve(fitted: Fitted, problem: Problem) -> tuple[list[str], list[str], Array
     _polish(fitted, problem)
     searched = np.isfinite(problem.best.cost)
     problem.span = (1.0, 1.0)
-    if problem.config.fallback and not problem.out_of_time():
-        fall_back(problem, fitted.train, fitted.labels)
+    if problem.config.fallback and not problem.out_of_time() and len(fall_back(problem, fitted.train, fitted.labels)):
         _polish(fitted, problem)
     problem.tick(1.0)
     proba, good = _verify(fitted, problem)

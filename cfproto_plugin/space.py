@@ -92,7 +92,7 @@ class FeatureSpace:
     @cached_property
     def rounds(self) -> bool:
         """Whether decoding lands elsewhere than the point it was given."""
-        return bool(self.embeddings) or bool(self.rules.step.any()) or bool(self.columns.single.any())
+        return bool(self.embeddings) or self.rules.stepped or bool(self.columns.single.any())
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -45,7 +45,7 @@ def test_path_finds_the_boundary_of_a_linear_model_to_its_resolution():
         return np.stack([1 - p, p], axis=1)
 
     train = np.array([[0.0, 0.0], [2.0, 2.0]])
-    search = SearchConfig(beta=0.0, polish=0)
+    search = SearchConfig(beta=0.0, polish=0, theta=1e-9)
     explainer = CounterfactualExplainer(model, features=Features(scale=None), search=search).fit(train)
     e = explainer.explain([0.0, 0.0])
     assert e.status.tolist() == ["found"]

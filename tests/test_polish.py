@@ -42,8 +42,16 @@ def test_polishing_goes_from_the_class_to_the_row_as_its_amount_grows(forest, ro
 
 def test_polish_never_goes_below_its_floor(forest, rows):
     scale = rows[0].std(axis=0)
-    start, half = (cost(explained(forest, rows, polish=amount), scale) for amount in (0, 0.3))
+    start = cost(explained(forest, rows, polish=0, theta=1e-9), scale)
+    half = cost(explained(forest, rows, polish=0.3), scale)
     assert (half >= 0.7 * start - 1e-9).all()
+
+
+def test_without_polish_the_answer_is_as_close_to_the_class_as_theta_five(forest, rows):
+    scale = rows[0].std(axis=0)
+    plain, five, one = (explained(forest, rows, polish=0, theta=theta) for theta in (None, 5.0, 1.0))
+    np.testing.assert_array_equal(plain.counterfactual, five.counterfactual)
+    assert cost(one, scale).mean() < cost(plain, scale).mean()
 
 
 def test_nothing_more_can_be_taken_back_after_full_polish(forest, rows):

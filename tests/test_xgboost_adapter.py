@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost as xgb
-from cfproto_adapters.xgboost_adapter import cfproto_adapters, xgboost_adapter
+from cfproto_adapters.xgboost_adapter import _quick_predict, cfproto_adapters, xgboost_adapter
 from sklearn.base import BaseEstimator
 from sklearn.datasets import load_breast_cancer, load_iris
 
@@ -155,6 +155,19 @@ def test_images_are_flattened(model):
     assert np.array_equal(xgboost_adapter(model).predict(images), model.predict_proba(X))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_rows_are_predicted_alike_with_and_without_the_short_way(model, dtype, order, monkeypatch):
+    rows = np.asarray(X, dtype=dtype, order=order)
+    short = xgboost_adapter(model).predict(rows)
+    plain = xgboost_adapter(model)
+    with monkeypatch.context() as patch:
+        patch.setattr(xgb.core, "_LIB", None)
+        assert _quick_predict(model.get_booster(), (0, 0), np.nan, margin=False) is None
+    plain._quick = None
+    np.testing.assert_array_equal(plain.predict(rows), short)
+
+
 def test_no_rows_give_no_rows(model):
     assert xgboost_adapter(model).predict(X[:0].reshape(0, 5, 6)).shape == (0, 2)
     assert xgboost_adapter(classifier(IRIS, SPECIES)).predict(IRIS[:0]).shape == (0, 3)
@@ -251,6 +264,12 @@ def test_several_threads_get_the_same_answers(model):
 def test_adapter_can_be_pickled(model):
     again = pickle.loads(pickle.dumps(xgboost_adapter(model)))  # noqa: S301 our own bytes
     assert np.array_equal(again.predict(X), model.predict_proba(X))
+
+
+def test_unpickled_adapter_takes_the_short_way_with_its_own_booster(model):
+    again = pickle.loads(pickle.dumps(xgboost_adapter(model)))  # noqa: S301 our own
+    assert again._quick is not None
+    np.testing.assert_array_equal(again._quick(X[:9]), model.get_booster().inplace_predict(X[:9]))
 
 
 def test_predicting_leaves_the_model_as_it_was(model):

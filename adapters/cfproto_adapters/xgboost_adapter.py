@@ -14,10 +14,12 @@ A model that stopped early uses its trees up to the best iteration, as `XGBClass
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
 import re
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,6 +71,7 @@ class XGBoostAdapter:
     ) -> None:
         self._booster = booster
         self._objective = _checked_objective(model, config)
+        self._margin = self._objective in FROM_MARGINS
         self._missing = getattr(model, "missing", math.nan)
         self._n_columns = int(config["learner_model_param"]["num_feature"])
         self._n_groups = max(1, int(config["learner_model_param"]["num_class"]))
@@ -84,7 +87,7 @@ class XGBoostAdapter:
     def predict(self, x: Array) -> Array:
         rows = self._rows(x)
         try:
-            y = self._output(rows, margin=self._objective in FROM_MARGINS).reshape(-1, self._n_groups)
+            y = self._output(rows).reshape(-1, self._n_groups)
         except ValueError as error:
             raise ModelError(f"XGBoost cannot predict these rows: {_without_stack_trace(error)}") from error
         if self._objective == "binary:logitraw":
@@ -94,12 +97,12 @@ class XGBoostAdapter:
             return softmax(y)
         return y if self._n_groups > 1 else two_columns(y)
 
-    def _output(self, rows: Any, *, margin: bool) -> Array:
+    def _output(self, rows: Any) -> Array:
         return np.asarray(
             self._booster.inplace_predict(
                 rows,
                 iteration_range=self._iterations,
-                predict_type="margin" if margin else "value",
+                predict_type="margin" if self._margin else "value",
                 missing=self._missing,
                 validate_features=False,  # `_rows` has done so
             )
@@ -136,6 +139,21 @@ class XGBoostAdapter:
 class XGBoostTreeAdapter(XGBoostAdapter):
     """gbtree and dart."""
 
+    def __init__(self, model: Any, booster: Booster, config: dict[str, Any], **options: Any) -> None:
+        super().__init__(model, booster, config, **options)
+        self._quick = _quick_predict(booster, self._iterations, self._missing, margin=self._margin)
+
+    def _output(self, rows: Any) -> Array:
+        found = self._quick(rows) if self._quick is not None and isinstance(rows, np.ndarray) else None
+        return super()._output(rows) if found is None else found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_quick"}  # holds a place in memory
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._quick = _quick_predict(self._booster, self._iterations, self._missing, margin=self._margin)
+
     def thresholds(self) -> list[Array]:
         """Per column the values t of the splits x < t; XGBoost compares in float32. Splits by category have none."""
         booster = json.loads(bytes(self._booster.save_raw("json")))["learner"]["gradient_booster"]
@@ -149,13 +167,45 @@ class XGBoostTreeAdapter(XGBoostAdapter):
 class XGBoostLinearAdapter(XGBoostAdapter):
     """gblinear, which has neither in-place prediction nor iterations to choose from."""
 
-    def _output(self, rows: Any, *, margin: bool) -> Array:
+    def _output(self, rows: Any) -> Array:
         from xgboost import DMatrix
 
         with _LINEAR_LOCK:
             matrix = DMatrix(rows, missing=self._missing, enable_categorical=True)
-            y = self._booster.predict(matrix, output_margin=margin, validate_features=False)
+            y = self._booster.predict(matrix, output_margin=self._margin, validate_features=False)
         return np.asarray(y)
+
+
+def _quick_predict(
+    booster: Booster, iterations: tuple[int, int], missing: float, *, margin: bool
+) -> Callable[[Array], Array | None] | None:
+    """What `Booster.inplace_predict` does for arrays of floats, by the same function of XGBoost's C interface.
+
+    Around it `inplace_predict` spends 0.1 ms in Python, more than the trees need for ten rows. The function returns
+    None where anything is out of the ordinary: the caller then asks `inplace_predict`, which knows what to say.
+    """
+    from xgboost import core
+
+    function: Any = getattr(getattr(core, "_LIB", None), "XGBoosterPredictFromDense", None)
+    if function is None:
+        return None
+    handle = booster.handle
+    settings = {"type": int(margin), "training": False, "missing": missing, "strict_shape": False, "cache_id": 0}
+    settings |= {"iteration_begin": int(iterations[0]), "iteration_end": int(iterations[1])}
+    how, none, refer = json.dumps(settings).encode(), ctypes.c_void_p(), ctypes.byref
+
+    def predict(rows: Array) -> Array | None:
+        if rows.dtype.char not in "fd" or not rows.flags.c_contiguous or not rows.size:
+            return None
+        place = f'"data":[{rows.ctypes.data},true],"shape":[{len(rows)},{rows.shape[1]}]'
+        array = f'{{{place},"typestr":"{rows.dtype.str}","version":3}}'.encode()
+        shape, size, out = ctypes.POINTER(ctypes.c_uint64)(), ctypes.c_uint64(), ctypes.POINTER(ctypes.c_float)()
+        if function(handle, array, how, none, refer(shape), refer(size), refer(out)):
+            return None
+        count = math.prod(shape[: size.value])
+        return np.frombuffer(ctypes.string_at(out, 4 * count), dtype=np.float32).copy()
+
+    return predict
 
 
 def _numeric_splits(tree: dict[str, Any]) -> tuple[Array, Array]:

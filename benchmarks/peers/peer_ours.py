@@ -1,4 +1,4 @@
-"""Ours: with its default settings, without polish, deeper in the class, and with few changes."""
+"""Ours: with its default settings, without polish, and with few changes."""
 
 from __future__ import annotations
 
@@ -35,6 +35,5 @@ def _method(name: str, many: bool = False, **settings: Any) -> Method:
 METHODS = (
     _method("ours, no polish", many=True, polish=0),
     _method("ours", many=True),
-    _method("ours, no polish, theta=5", polish=0, theta=5.0),
     _method("ours, few_changes=1", few_changes=1.0),
 )

@@ -33,7 +33,9 @@ class KDTreePrototypes:
     def nearest(self, z0: Array, allowed: Array) -> tuple[Array, Array]:
         flat = z0.reshape(len(z0), -1)
         points, classes, distances = [], [], []
-        for label, tree, items in zip(self.classes_, self.trees_, self.points_, strict=True):
+        wanted = allowed[:, self.classes_].any(axis=0)
+        for at in np.flatnonzero(wanted) if wanted.any() else (0,):
+            label, tree, items = self.classes_[at], self.trees_[at], self.points_[at]
             first = min(self.k, len(items))
             ranks = list(range(first, min(first + self.per_class, len(items) + 1)))
             distance, index = tree.query(flat, k=ranks)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cfproto_plugin.errors import ModelError
-from cfproto_plugin.protocols import Array, GradientAdapter, ModelAdapter
+from cfproto_plugin.protocols import Array, ModelAdapter
 from cfproto_plugin.space import FeatureSpace, Rows
 
 _CELLS_PER_CALL = 16_000_000
@@ -21,11 +21,12 @@ class SearchModel:
     Holds the counts of one call of `explain`; the adapter itself is shared and not changed.
     """
 
-    def __init__(self, adapter: ModelAdapter, space: FeatureSpace, n_classes: int | None = None) -> None:
+    def __init__(
+        self, adapter: ModelAdapter, space: FeatureSpace, n_classes: int | None = None, *, network: bool
+    ) -> None:
         self.adapter = adapter
         self.space = space
         self.n_classes = n_classes
-        network = isinstance(adapter, GradientAdapter)
         self.has_gradient = network and space.columns.plain  # not through categories
         self._cells = _CELLS_OF_A_NETWORK if network else _CELLS_PER_CALL
         self.calls = 0

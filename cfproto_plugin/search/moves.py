@@ -12,7 +12,7 @@ from cfproto_plugin.search.points import Points
 from cfproto_plugin.search.problem import Problem
 
 HERE, OWN = 0, 1  # places of the present value and of the row's own
-_PLACES = 3  # tried between the two, and as many farther out
+_PLACES = 4  # tried between the two, and as many farther out
 
 
 class Moves(NamedTuple):
@@ -53,11 +53,10 @@ def _places(problem: Problem, row: Array, own: Array, here: Array, far: Array, s
         inner[free], outer[free] = both[: len(o)], both[len(o) :]
     values = np.concatenate([here[:, :, None], own[:, :, None], inner, outer], axis=2)
     lower, upper = problem.rows.lower[row][:, :, None], problem.rows.upper[row][:, :, None]
-    if rules.step.any():
+    if problem.space.rounds:
         grid = rules.step[:, None] > 0
         size = np.where(grid, rules.step[:, None], 1.0)
         values[:, :, 2:] = np.where(grid, np.rint(values / size) * size, values)[:, :, 2:]
-    if problem.space.columns.single.any():
         single = problem.space.columns.single[:, None]
         values[:, :, 2:] = np.where(single, values.astype(np.float32), values)[:, :, 2:]
     for at in problem.space.embeddings:

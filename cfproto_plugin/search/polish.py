@@ -16,10 +16,11 @@ from cfproto_plugin.search.problem import Problem
 from cfproto_plugin.space import counts_changes
 
 _LEAST_GAIN = 1e-2  # of the cost, below which a move is not worth a round
-_TRADES = 16  # prices of the lead that are tried in a round
-_KEPT = (8, 2, 1)  # points of a row that go on after so many rounds
+_TRADES = np.linspace(0, 1, 32)  # prices of the lead that are tried in a round, from the lowest to the highest
+_BEYOND = np.array([0.5, *[1.0] * (len(_TRADES) - 2), 2.0])  # at the ends every column is past its own
+_KEPT = (4, 2, 1)  # points of a row that go on after so many rounds
 _ROUNDS = 20
-_WORTH = 0.2  # of the cost: a round that gained less was the last
+_WORTH = 0.35  # of the cost: a round that gained less was the last
 _CELLS_PER_CHUNK = 500_000  # more do not fit the cache
 
 
@@ -125,11 +126,18 @@ def _take(points: Points, owner: Array, x: Array, cost: Array, lead: Array) -> A
     closer = np.isinf(points.cost[owner]) & (lead > points.reach[owner])
     at = np.flatnonzero(valid | closer)
     at = at[np.lexsort((np.where(valid, cost, -lead)[at], ~valid[at], owner[at]))]
-    moved, first = np.unique(owner[at], return_index=True)
-    best = at[first]
+    best = at[_firsts(owner[at])]
+    moved = owner[best]
     points.x[moved], points.lead[moved], points.reach[moved] = x[best], lead[best], lead[best]
     points.cost[moved] = np.where(valid[best], cost[best], np.inf)
     return moved
+
+
+def _firsts(values: Array) -> Array:
+    """Where each value of a sorted array first stands."""
+    new = np.ones(len(values), dtype=bool)
+    new[1:] = values[1:] != values[:-1]
+    return np.flatnonzero(new)
 
 
 def _worth_trying(points: Points, active: Array, cost: Array) -> Array:
@@ -174,9 +182,7 @@ def together(cost: Array, effect: Array, max_changes: int | None) -> Array:
     rate = np.divide(saved, lost, out=np.zeros_like(saved), where=trade)
     high = np.maximum(rate.max(axis=(1, 2)), 1e-12)
     low = np.minimum(np.where(trade, rate, np.inf).min(axis=(1, 2)), high)
-    steps = np.linspace(0, 1, _TRADES)
-    price = low[:, None] * (high / low)[:, None] ** steps
-    price *= np.where(steps == 0, 0.5, np.where(steps == 1, 2.0, 1.0))
+    price = low[:, None] * (high / low)[:, None] ** _TRADES * _BEYOND
     score = cost[:, None] - price[:, :, None, None] * effect[:, None]
     choice = score.argmin(axis=3)
     if max_changes is not None:
