@@ -26,13 +26,13 @@ class SearchConfig:
 
     A weight of 0 switches its term off. None means: chosen for the model at hand, as said below.
 
-    method: "path" is the closed-form path from the row to its prototypes, "fista" the paper's iteration; "auto" takes
-        the path whenever the objective is separable (prototypes in the search space, neither L_pred nor L_AE).
+    method: "path" follows the minimisers of the objective from the row to its prototypes as theta grows, "fista" is the
+        paper's iteration; "auto" takes the path whenever prototypes alone lead (neither L_pred nor L_AE).
     theta: None is 200 with an encoder, 100 beside L_AE (both the paper's), 20 for prototypes in the search space. The
         path runs over all values of theta; a given one is where it begins: the larger, the closer to the class. With
         polish=0 it begins at 5 unless theta says otherwise.
     gamma: None is 100 if an autoencoder was given, else 0.
-    c_init: None is 0 for models without gradients, else 1; c_steps: None is 1 if c_init is 0, else 5.
+    c_init: None is 0 on the path and for models without gradients, else 1; c_steps: None is 1 if c_init is 0, else 5.
     momentum: off by default: on the Breast Cancer network the counterfactuals of loss A lie at half the distance.
     k: mean of the k nearest encodings, or k-th nearest item; None is 5 with an encoder and 1 for k-d trees, "all"
         averages whole classes.

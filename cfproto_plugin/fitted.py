@@ -111,7 +111,7 @@ class Fitted:
             space = space.embedded(train, labels, make_distance(distance), features)
         provider = provider.fit(space.to_search(train).reshape(len(train), *space.shape), labels)
         splits = _splits(models.classifier, columns) if plan.polish > 0 else None
-        config = replace(config, polish=plan.polish, theta=_begin(config, plan))
+        config = replace(config, polish=plan.polish, theta=_begin(config, plan, provider))
         return cls(models, space, train, labels, classes, absent, provider, plan, config, splits)
 
 
@@ -151,27 +151,27 @@ def make_plan(config: SearchConfig, models: Models, columns: Columns, *, latent:
     theta = config.theta
     if theta is None:
         theta = (100.0 if gamma else 200.0) if latent else 20.0
-    separable = not latent and not gamma and not config.c_init and theta > 0
-    if config.method == "path" and not separable:
+    led = not gamma and not config.c_init and theta > 0  # by the prototypes alone
+    if config.method == "path" and not led:
         raise ConfigError(
-            "method='path' needs prototypes in the search space and neither L_pred nor L_AE: no encoder, c_init=0, "
-            "gamma=0 and theta > 0. Use method='fista' or 'auto'."
+            "method='path' needs prototypes and neither L_pred nor L_AE: c_init=0, gamma=0 and theta > 0. "
+            "Use method='fista' or 'auto'."
         )
-    c_init = config.c_init
+    method: Literal["path", "fista"] = "path" if led and config.method != "fista" else "fista"
+    c_init = 0.0 if method == "path" else config.c_init
     if c_init is None:
         c_init = float(models.network and columns.plain)
     if c_init == 0 and theta == 0:
         raise ConfigError("c_init and theta are both 0: nothing would lead to another class; set one of them above 0")
-    method: Literal["path", "fista"] = "path" if separable and config.method != "fista" else "fista"
     polish = config.polish
     if polish is None:
-        polish = float(method == "path" and len(columns.shape) == 1)
+        polish = float(method == "path" and not latent and len(columns.shape) == 1)
     return Plan(method, Weights(c_init, 1 if c_init == 0 else config.c_steps or 5, gamma, theta), polish)
 
 
-def _begin(config: SearchConfig, plan: Plan) -> float | None:
+def _begin(config: SearchConfig, plan: Plan, provider: PrototypeProvider) -> float | None:
     """Where the path begins: at theta; at the row if none was given, unless no polishing was asked for."""
-    close_to_class = plan.method == "path" and config.polish == 0
+    close_to_class = plan.method == "path" and encoder_of(provider) is None and config.polish == 0
     return _DEEP if config.theta is None and close_to_class else config.theta
 
 

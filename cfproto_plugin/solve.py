@@ -9,6 +9,7 @@ from cfproto_plugin.protocols import Array, GradientAdapter, ModelAdapter
 from cfproto_plugin.search.descent import Guides, search_descent
 from cfproto_plugin.search.fallback import fall_back
 from cfproto_plugin.search.gradients import with_gradient
+from cfproto_plugin.search.latent import search_latent
 from cfproto_plugin.search.path import search_path
 from cfproto_plugin.search.polish import polish
 from cfproto_plugin.search.problem import Problem, lead_of
@@ -78,13 +79,17 @@ def _search(fitted: Fitted, problem: Problem) -> None:
         points, kinds = fitted.provider.nearest(z, problem.allowed)
         if problem.copies > 1:
             points, kinds = _shared_out(problem, points, kinds)
+    encoder = _gradient(encoder_of(fitted.provider), problem)
     if fitted.plan.method == "path":
-        search_path(problem, rows, points.reshape(*points.shape[:2], -1), kinds)
+        if encoder is None:
+            search_path(problem, rows, points.reshape(*points.shape[:2], -1), kinds)
+        else:
+            search_latent(problem, encoder, points, kinds)
         return
     guides = Guides(
         prototypes=points[:, 0],
         kinds=kinds[:, 0],
-        encoder=_gradient(encoder_of(fitted.provider), problem),
+        encoder=encoder,
         autoencoder=_gradient(fitted.models.autoencoder, problem),
     )
     search_descent(problem, fitted.plan.weights, guides)

@@ -67,7 +67,7 @@ def test_default_settings_with_an_encoder_find_every_row(digits):
         networks.in_torch(digits.classifier), encoder=networks.in_torch(digits.encoder, softmax=False)
     ).fit(digits.x[:1500])
     e = explainer.explain(digits.x[1500:1510])
-    assert e.meta["method"] == "fista"
+    assert e.meta["method"] == "path"
     assert set(e.status) <= {"found", "fallback"}
     assert np.array_equal(networks.forward(digits.classifier, e.counterfactual).argmax(axis=1), e.counterfactual_class)
 

@@ -166,8 +166,7 @@ class Searches:
         changes = dict(setting.changes)
         if setting.kind == "default":
             encoder = self.networks.encoder if setting.loss == "encoder" else None
-            search = SearchConfig(max_iterations=min(self.iterations, SearchConfig().max_iterations))
-            made = CounterfactualExplainer(self.networks.classifier, encoder=encoder, search=search).fit(self.train)
+            made = CounterfactualExplainer(self.networks.classifier, encoder=encoder).fit(self.train)
             return lambda index, x: once(made, index, x)
         if setting.kind == "all c" or setting.loss in "EF":
             made = self.explainer(setting.loss, setting.k, **changes)

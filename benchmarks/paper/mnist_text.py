@@ -13,8 +13,8 @@ reading](paper-mnist-reading.md)."""
 TABLE = """Means with 95 % bounds. *Gradient steps* are counted as in the paper: {iterations} for every value of c
 (1, 10, 100, ...) that gave no counterfactual, plus the step of the best iterate. *Time* is that number times the
 processor time of a step of one image alone; the paper's was taken on a laptop. The last lines are the product's
-default settings on the same images: the path to training images without an encoder, and with one 5 values of c with
-500 steps each; their time is that of a whole search. AE of IM2 is the autoencoder of L_AE. L0 is the number of
+default settings on the same images: the path to training images, and with an encoder the path to prototypes in its
+space; their time is that of a whole search. AE of IM2 is the autoencoder of L_AE. L0 is the number of
 changed pixels."""
 
 GRID = """The first image of every class: the original and its counterfactuals, each with the class that the classifier
