@@ -140,9 +140,9 @@ Who wants the paper's kind of counterfactual sets `polish=0`. Both find every ro
 
 
 def _ahead(table: MetricTable, name: str) -> str:
-    """On which of the three measures the means are below those of A."""
+    """On which of the three measures it is below A, beyond the confidence bounds of both."""
     words = {"im1": "IM1", "im2": "IM2", "seconds": "time"}
-    won = [word for metric, word in words.items() if table.select(name, metric).mean < table.select("A", metric).mean]
+    won = [word for metric, word in words.items() if table.select(name, metric).upper < table.select("A", metric).lower]
     return "all three at once" if len(won) == len(words) else f"{' and '.join(won) or 'none of the three'} only"
 
 
