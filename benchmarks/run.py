@@ -18,6 +18,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import adult
 import encoder
+import fitting
 import reference
 import scaling
 import settings
@@ -33,6 +34,7 @@ BENCHMARKS = {
     "encoder": encoder,
     "settings": settings,
     "scaling": scaling,
+    "fitting": fitting,
 }
 
 
