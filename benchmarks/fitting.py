@@ -2,7 +2,7 @@
 
 `fit` labels the training data by the model and builds a k-d tree per class. `predict_s` is the model's own
 `predict_proba` of the million rows and `trees_s` SciPy's k-d trees of the standardised rows by class: what cannot be
-saved. `data_gb` is the size of the rows, `arrays_gb` the most that NumPy's arrays took beside them during a second `fit`.
+saved. `data_gb` is the size of the rows, `arrays_gb` the most that NumPy's arrays took beside them while fitting again.
 """
 
 from __future__ import annotations

@@ -122,7 +122,8 @@ class Experiment:
     def timing(self, setting: Setting) -> Arrays:
         """Images alone: the whole search of each, and what a step costs (0 for searches that count no steps)."""
         name = setting.place(self.size, 0).rsplit("/", 1)[0] + "/timing"
-        return self.store.get(name, setting.about(self.size), lambda: self._time(setting))
+        about = {**setting.about(self.size), "steps": "of images that are not certain"}
+        return self.store.get(name, about, lambda: self._time(setting))
 
     def _time(self, setting: Setting) -> Arrays:
         x, y = self.test
@@ -133,13 +134,22 @@ class Experiment:
         ]
         if setting.kind == "default":
             return {"alone": alone, "per_step": 0.0}
-        c = {"A": 1e5, "E": 0.0, "F": 0.0}.get(setting.loss, 1.0)  # large enough that no image rests at its start
+        c = {"A": 1e5, "E": 0.0, "F": 0.0}.get(setting.loss, 1.0)  # large enough that the image leaves its start
         few = {**dict(setting.changes), "c_init": c, "c_steps": 1, "max_iterations": STEPS_TIMED}
         explainer = self.searches.explainer(setting.loss, setting.k, **few)
         steps = [
-            _processor_seconds(lambda i=i: explainer.explain(x[index[i]], progress=False)) for i in range(len(index))
+            _processor_seconds(lambda i=i: explainer.explain(x[i], progress=False)) for i in self._uncertain(len(index))
         ]
         return {"alone": alone, "per_step": np.median(steps) / STEPS_TIMED}
+
+    def _uncertain(self, count: int) -> np.ndarray:
+        """Images of the first chunk about which the classifier is least sure.
+
+        Where it is certain its gradient is zero: A would rest at the image, and its steps would cost nothing.
+        """
+        index = rows_of_chunk(self.test[1], 0, self.size)
+        sure = apply(self.networks.classifier, self.test[0][index]).max(axis=1)
+        return np.asarray(index[np.argsort(sure, kind="stable")[:count]])
 
 
 def quality(found: Found, of: Experiment) -> Arrays:
