@@ -7,6 +7,7 @@ import numpy as np
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.path import search_path
 from cfproto_plugin.search.problem import Problem, elastic_net
+from cfproto_plugin.search.sparse import search_sparse
 
 _PROTOTYPES = 16
 _FIRST_TRY, _GROWTH = 256, 4  # training rows of one row that are predicted together, nearest first
@@ -16,7 +17,8 @@ def fall_back(problem: Problem, train: Array, labels: Array) -> Array:
     """Search the paths to training rows (N, A) of wanted classes, moved inside the rules; return the rows helped.
 
     The prototypes of the search are nearest before the rules are applied, these are nearest after. First the nearest
-    few of all rows at once; then, row by row, as many as it takes to find one that keeps its class inside the rules.
+    few of all rows at once; then, row by row, as many as it takes to find one that keeps its class inside the rules;
+    then, where the number of changes is limited, changes one by one.
     """
     missed = problem.open()
     for choose in (_nearest, _nearest_valid):
@@ -27,10 +29,11 @@ def fall_back(problem: Problem, train: Array, labels: Array) -> Array:
             found = [choose(problem, row, *_inside(problem, row, train, labels)) for row in rows]
             z, kinds = (np.stack(part) for part in zip(*found, strict=True))
         search_path(problem, rows, z, kinds)
-    helped = missed[np.isfinite(problem.best.cost[missed])]
-    for i in helped:
+    for i in missed[np.isfinite(problem.best.cost[missed])]:
         problem.best.note[i] = "reached on the way to a training row of that class, moved inside the rules"
-    return helped
+    if problem.config.max_changes is not None:
+        search_sparse(problem, train)
+    return np.asarray(missed[np.isfinite(problem.best.cost[missed])])
 
 
 def _inside(problem: Problem, row: int, train: Array, labels: Array) -> tuple[Array, Array]:
