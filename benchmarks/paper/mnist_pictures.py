@@ -12,7 +12,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from mnist_networks import apply
-from mnist_searches import LOSSES, Found
+from mnist_searches import DEFAULTS, LOSSES, Found
 
 from cfproto_plugin.metrics import im1, im2
 
@@ -23,8 +23,8 @@ WITH_COPIES = (2, 5, 7)  # originals that are shown with reconstructions
 
 
 def grid(of: Experiment, file: Path) -> None:
-    """A column for the original and for every loss; below some rows what AE makes of the counterfactuals."""
-    found = of.find(LOSSES, chunks=1)
+    """A column for the original, every loss and the product's defaults; below some rows what AE makes of them."""
+    found = of.find((*LOSSES, *DEFAULTS), chunks=1)
     x, y = of.test
     rows: list[list[tuple[np.ndarray | None, str]]] = []
     for digit in range(10):
@@ -34,7 +34,7 @@ def grid(of: Experiment, file: Path) -> None:
         if digit in WITH_COPIES:
             copies = [None if image is None else apply(of.networks.autoencoder, image[None])[0] for image, _ in new]
             rows.append([(None, ""), *((copy, "AE") for copy in copies)])
-    _images(rows, ["original", *found], file)
+    _images(rows, ["original", *(name.replace(", ", ",\n") for name in found)], file)
 
 
 def reconstructions(of: Experiment, file: Path) -> None:

@@ -17,8 +17,8 @@ default settings on the same images: the path to training images, and with an en
 space; their time is that of a whole search. AE of IM2 is the autoencoder of L_AE. L0 is the number of
 changed pixels."""
 
-GRID = """The first image of every class: the original and its counterfactuals, each with the class that the classifier
-says. Below three of them are the reconstructions of the counterfactuals by AE."""
+GRID = """The first image of every class: the original and its counterfactuals by losses A to F and by the product's
+default settings without and with an encoder, each with the class that the classifier says. Below three of them are the reconstructions of the counterfactuals by AE."""
 
 RECONSTRUCTIONS = """Counterfactuals x of A and C and their reconstructions. IM1 compares the error of AE_new(x) with
 that of AE_old(x), IM2 the difference between AE_new(x) and AE(x)."""

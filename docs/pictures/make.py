@@ -16,7 +16,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 from xgboost import XGBClassifier
 
-from cfproto_plugin import CounterfactualExplainer, SearchConfig
+from cfproto_plugin import CounterfactualExplainer
 
 HERE = Path(__file__).resolve().parent
 BEFORE, AFTER = "#8c8c8c", "#2a9d6f"
@@ -51,8 +51,7 @@ def images(grid: Any) -> None:
     x = x / 16
     train, test, y_train, _ = train_test_split(x, y, test_size=200, random_state=0)
     model = MLPClassifier((64,), max_iter=1000, random_state=0).fit(train, y_train)
-    search = SearchConfig(beta=0.01, theta=50.0, c_init=1.0, max_iterations=300)
-    explainer = CounterfactualExplainer(model, encoder=PCA(16, random_state=0).fit(train), search=search).fit(train)
+    explainer = CounterfactualExplainer(model, encoder=PCA(16, random_state=0).fit(train)).fit(train)
     e = explainer.explain(test[[3, 8, 12, 21]])
     for axes, line in zip(grid, e, strict=True):
         pair = np.hstack([line.original.reshape(8, 8), np.full((8, 1), np.nan), line.counterfactual.reshape(8, 8)])
