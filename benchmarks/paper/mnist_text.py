@@ -18,7 +18,8 @@ space; their time is that of a whole search. AE of IM2 is the autoencoder of L_A
 changed pixels."""
 
 GRID = """The first image of every class: the original and its counterfactuals by losses A to F and by the product's
-default settings without and with an encoder, each with the class that the classifier says. Below three of them are the reconstructions of the counterfactuals by AE."""
+default settings without and with an encoder, each with the class that the classifier says. Below three of them are
+the reconstructions of the counterfactuals by AE."""
 
 RECONSTRUCTIONS = """Counterfactuals x of A and C and their reconstructions. IM1 compares the error of AE_new(x) with
 that of AE_old(x), IM2 the difference between AE_new(x) and AE(x)."""

@@ -40,7 +40,7 @@ def table(axes: Any) -> None:
     axes.set_yticks(range(len(names)), names, fontsize=9)
     axes.margins(x=0.25)
     p = e.counterfactual_proba[0, 0]
-    axes.set_title(f"XGBoost: benign → malignant (p = {p:.2f}), the nine largest changes", fontsize=10, loc="left")
+    axes.set_title(f"XGBoost: benign → malignant (p = {p:.3f}), the nine largest changes", fontsize=10, loc="left")
     axes.set_xlabel("standard deviations from the training mean", fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
 

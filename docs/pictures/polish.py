@@ -44,18 +44,16 @@ def main() -> None:
     train, test, y_train, _ = train_test_split(x, y, test_size=100, random_state=0, stratify=y)
     figure, axes = plt.subplots(1, 2, figsize=(9.5, 3.6), layout="constrained")
     models = {
-        "XGBoost": (XGBClassifier(n_estimators=100), "#2a9d6f"),
-        "random forest": (RandomForestClassifier(100, random_state=0), "#d9962a"),
+        "XGBoost": (XGBClassifier(n_estimators=100), "#2a9d6f", (-12, -12)),
+        "random forest": (RandomForestClassifier(100, random_state=0), "#d9962a", (6, 5)),
     }
-    for name, (model, colour) in models.items():
+    for name, (model, colour, side) in models.items():
         lines = measured(model.fit(train, y_train), train, test)
         for ax, at in zip(axes, (0, 1), strict=True):
             ax.plot(lines[:, 2], lines[:, at], "o-", color=colour, label=name)
             for amount, line in zip(AMOUNTS, lines, strict=True):
                 if amount in (0, 0.6, 1):
-                    ax.annotate(
-                        f"{amount:g}", (line[2], line[at]), xytext=(6, 5), textcoords="offset points", fontsize=8
-                    )
+                    ax.annotate(f"{amount:g}", (line[2], line[at]), xytext=side, textcoords="offset points", fontsize=8)
     axes[0].set_ylabel("distance to the row: 0.1·L1 + L2")
     axes[1].set_ylabel("changed columns")
     for ax in axes:
