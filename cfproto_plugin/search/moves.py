@@ -13,6 +13,7 @@ from cfproto_plugin.search.problem import Problem
 
 HERE, OWN = 0, 1  # places of the present value and of the row's own
 _PLACES = 4  # tried between the two, and as many farther out
+_INNER, _OUTER = np.arange(1, _PLACES + 1) / (_PLACES + 1), np.arange(1, _PLACES + 1) / _PLACES
 
 
 class Moves(NamedTuple):
@@ -28,8 +29,7 @@ def moves_of(problem: Problem, points: Points, active: Array, splits: Splits | N
     row = points.row[active]
     own, here, far = problem.rows.x[row], points.x[active], points.far[active]
     values = _places(problem, row, own, here, far, splits)
-    known = np.broadcast_to(own[:, :, None], values.shape)
-    changed = (values != known) & ~(np.isnan(values) & np.isnan(known))
+    changed = (values != own[:, :, None]) & ~(np.isnan(values) & np.isnan(own)[:, :, None])
     flat = values.transpose(0, 2, 1).reshape(-1, own.shape[1])
     z = problem.space.to_search(flat).reshape(len(own), values.shape[2], -1).transpose(0, 2, 1)
     size = np.abs(z - problem.rows.z[row][:, :, None])
@@ -43,13 +43,14 @@ def moves_of(problem: Problem, points: Points, active: Array, splits: Splits | N
 def _places(problem: Problem, row: Array, own: Array, here: Array, far: Array, splits: Splits | None) -> Array:
     """Values (p, A, V): here, the row's own, some between the two, some farther out."""
     beyond = np.where(np.abs(far - own) > np.abs(here - own), far, here)
-    inner = own[:, :, None] + np.arange(1, _PLACES + 1) / (_PLACES + 1) * (here - own)[:, :, None]
-    outer = here[:, :, None] + np.arange(1, _PLACES + 1) / _PLACES * (beyond - here)[:, :, None]
+    inner = own[:, :, None] + _INNER * (here - own)[:, :, None]
+    outer = here[:, :, None] + _OUTER * (beyond - here)[:, :, None]
     rules = problem.space.rules
     if splits is not None:
         free = np.nonzero((rules.step == 0) & ~np.isnan(own))
-        column, o, h, b = free[1], own[free], here[free], beyond[free]
-        both = splits.across(np.tile(column, 2), np.concatenate([o, h]), np.concatenate([h, b]), _PLACES)
+        o, h, b = own[free], here[free], beyond[free]
+        column = np.concatenate([free[1], free[1]])
+        both = splits.across(column, np.concatenate([o, h]), np.concatenate([h, b]), _PLACES)
         inner[free], outer[free] = both[: len(o)], both[len(o) :]
     values = np.concatenate([here[:, :, None], own[:, :, None], inner, outer], axis=2)
     lower, upper = problem.rows.lower[row][:, :, None], problem.rows.upper[row][:, :, None]
@@ -80,7 +81,10 @@ class Splits:
         """Values (m, most) just across the splits between own and here, on the far side; here itself where fewer."""
         if not len(self.values):
             return np.repeat(here[:, None], most, axis=1)
-        ends = column + 1j * np.stack([np.minimum(own, here), np.maximum(own, here)])
+        ends = np.empty((2, len(own)), dtype=complex)
+        ends.real = column
+        np.minimum(own, here, out=ends.imag[0])
+        np.maximum(own, here, out=ends.imag[1])
         low, high = np.searchsorted(self._keys, ends)
         count = high - low
         at = low[:, None] + np.arange(most) * np.maximum(count, 1)[:, None] // most

@@ -103,11 +103,12 @@ def _improve(problem: Problem, points: Points, active: Array, splits: Splits | N
     moves = moves_of(problem, points, active, splits)
     effect, single = _effects(problem, points, active, moves)
     choice = np.concatenate([together(moves.cost, effect, problem.config.max_changes), single], axis=1)
-    cost = np.take_along_axis(moves.cost[:, None], choice[..., None], axis=3)[..., 0].sum(axis=2)
+    each, column = np.arange(len(active)), np.arange(choice.shape[2])
+    cost = moves.cost[each[:, None, None], column, choice].sum(axis=2)
     point, number = np.nonzero(_worth_trying(points, active, cost))
     if not len(point):
         return active[:0]
-    x = np.take_along_axis(moves.values[point], choice[point, number][..., None], axis=2)[..., 0]
+    x = moves.values[point[:, None], column, choice[point, number]]
     return _move(problem, points, active[point], x, cost[point, number])
 
 
