@@ -19,7 +19,7 @@ from cfproto_plugin.rules import Rules
 
 
 class Rows(NamedTuple):
-    """Rows to explain and how far each of their cells may move, all (n, A)."""
+    """Rows to explain and how far each of their cells may move, all (n, A) or (n, 1, A)."""
 
     x: Array  # the table
     z: Array  # where they are in the search
@@ -31,6 +31,10 @@ class Rows(NamedTuple):
     def take(self, rows: Array) -> Rows:
         """A subset of the rows."""
         return Rows(*(part[rows] for part in self))
+
+    def spread(self) -> Rows:
+        """The rows (n, 1, A), for several points of each."""
+        return Rows(*(part[:, None] for part in self))
 
 
 @dataclass(frozen=True)
@@ -126,23 +130,24 @@ class FeatureSpace:
         z = (x - self.offset.astype(x.dtype)) / self.factor.astype(x.dtype)
         z = np.where(np.isnan(z), 0, z)
         for at, embedding in self.embeddings.items():
-            code = np.nan_to_num(x[:, at]).astype(int).clip(0, len(embedding) - 1)
-            z[:, at] = embedding[code]
+            code = np.nan_to_num(x[..., at]).astype(int).clip(0, len(embedding) - 1)
+            z[..., at] = embedding[code]
         return z
 
     def decode(self, z: Array, rows: Rows) -> Array:
-        """Search points as rows of the table: cells that did not move are exactly the row's, others within bounds."""
+        """Search points (..., A) as rows of the table: what did not move is the row's own, the rest within bounds."""
         if self.is_identity and not self.rounds:
             return z
         x = z if self.is_identity else z * self.factor.astype(z.dtype) + self.offset.astype(z.dtype)
         x = np.fmin(np.fmax(x, rows.lower), rows.upper)
-        x = self.rules.on_grid(x, rows.lower, rows.upper, rows.x)
-        x = np.where(self.columns.single, x.astype(np.float32), x)
+        if self.rounds:
+            x = self.rules.on_grid(x, rows.lower, rows.upper, rows.x)
+            x = np.where(self.columns.single, x.astype(np.float32), x)
         moved = (z != rows.z) | (rows.x < rows.lower) | (rows.x > rows.upper)
         for at, embedding in self.embeddings.items():
             choices = self.rules.choices(at)
-            x[:, at] = nearest_category(z[:, at], embedding, choices)
-            moved[:, at] |= ~choices[rows.x[:, at].astype(int)]
+            x[..., at] = nearest_category(z[..., at], embedding, choices)
+            moved[..., at] |= ~choices[rows.x[..., at].astype(int)]
         return np.asarray(np.where(moved, x, rows.x))
 
     def broken(self, x: Array, rows: Rows) -> Array:
@@ -167,14 +172,14 @@ def _weights(columns: Columns, given: Mapping[Column, float]) -> Array:
 
 def counts_changes(x: Array, own: Array) -> Array:
     """How many attributes differ, per row; two missing values do not."""
-    return np.asarray(((x != own) & ~(np.isnan(x) & np.isnan(own))).sum(axis=1))
+    return np.asarray(((x != own) & ~(np.isnan(x) & np.isnan(own))).sum(axis=-1))
 
 
 def keep_largest(z: Array, z0: Array, most: int) -> Array:
     """Search points with all but the largest `most` changes taken back."""
-    if most >= z.shape[1]:
+    if most >= z.shape[-1]:
         return z
-    order = np.argsort(-np.abs(z - z0), axis=1, kind="stable")
+    order = np.argsort(-np.abs(z - z0), axis=-1, kind="stable")
     kept = np.zeros(z.shape, dtype=bool)
-    np.put_along_axis(kept, order[:, :most], values=True, axis=1)
+    np.put_along_axis(kept, order[..., :most], values=True, axis=-1)
     return np.asarray(np.where(kept, z, z0))

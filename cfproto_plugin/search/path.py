@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.search.fista import soft_threshold
 from cfproto_plugin.search.problem import Problem, Start
 
 _COARSE, _FINE = 16, 16  # points of every path, first from end to end, then where the class changed
+_FEWEST = 4  # points of a path that begins near its end
 _PROTOTYPES = 16  # of every row
 _CELLS_PER_CHUNK = 500_000  # more do not fit the cache
 
@@ -23,8 +23,12 @@ def path_points(z0: Array, prototypes: Array, t: Array, lower: Array, upper: Arr
     """Points (n, m, s, D) at t (n, m, s) of the paths from z0 (n, D) to prototypes (n, m, D)."""
     d = (prototypes - z0[:, None])[:, :, None]
     t = t[..., None].astype(z0.dtype)
-    z = z0[:, None, None] + soft_threshold(t * d, np.zeros_like(d), (1 - t) * (beta / 2))
-    return np.asarray(np.minimum(np.maximum(z, lower[:, None, None]), upper[:, None, None]))
+    z = np.abs(d) * t
+    z -= (1 - t) * (beta / 2)
+    np.copysign(np.maximum(z, 0, out=z), d, out=z)
+    z += z0[:, None, None]
+    np.maximum(z, lower[:, None, None], out=z)
+    return np.asarray(np.minimum(z, upper[:, None, None], out=z))
 
 
 def search_path(problem: Problem, everything: Array, prototypes: Array, kinds: Array) -> None:
@@ -44,8 +48,8 @@ def search_path(problem: Problem, everything: Array, prototypes: Array, kinds: A
 def _search_chunk(problem: Problem, rows: Array, prototypes: Array, kinds: Array) -> None:
     theta = problem.config.theta or 0.0
     least = theta / (1 + theta)
-    ladder = np.linspace(max(least, 1 / _COARSE), 1, _COARSE)
-    coarse = np.broadcast_to(ladder, (*prototypes.shape[:2], _COARSE))
+    ladder = np.linspace(max(least, 1 / _COARSE), 1, max(_FEWEST, round(_COARSE * (1 - least))))
+    coarse = np.broadcast_to(ladder, (*prototypes.shape[:2], len(ladder)))
     first = _try(problem, rows, prototypes, kinds, coarse)
     if problem.config.polish:
         if problem.config.max_changes is not None:  # polishing can find few changes where the largest will not do
@@ -53,7 +57,10 @@ def _search_chunk(problem: Problem, rows: Array, prototypes: Array, kinds: Array
         return
     step = (ladder[1] - ladder[0]) / _FINE
     fine = np.maximum(ladder[first][..., None] - step * np.arange(_FINE - 1, 0, -1), least)
-    _try(problem, rows, prototypes, np.where(first < 0, -1, kinds), fine)
+    open_below = (first >= 0) & (ladder[first] > least)
+    at = np.flatnonzero(open_below.any(axis=1))
+    if len(at):
+        _try(problem, rows[at], prototypes[at], np.where(open_below, kinds, -1)[at], fine[at])
 
 
 def _try(problem: Problem, rows: Array, prototypes: Array, kinds: Array, t: Array, *, limited: bool = True) -> Array:
@@ -63,8 +70,9 @@ def _try(problem: Problem, rows: Array, prototypes: Array, kinds: Array, t: Arra
     """
     origin = problem.rows.take(rows)
     z = path_points(origin.z, prototypes, t, origin.z_lower, origin.z_upper, problem.config.beta)
-    row = np.broadcast_to(rows[:, None, None], t.shape).ravel()
-    x, cost = problem.decode(z.reshape(-1, z.shape[-1]), row, limited=limited)
+    row = np.repeat(rows, z.shape[1] * z.shape[2])
+    x, cost = problem.decode(z.reshape(len(rows), -1, z.shape[-1]), rows, limited=limited)
+    x, cost = x.reshape(len(row), -1), cost.ravel()
     worth = np.broadcast_to((kinds >= 0)[..., None], t.shape).ravel() & (cost > 0)
     worth &= (cost < problem.best.cost[row]) | (not limited)
     lead = np.full(len(row), -np.inf)

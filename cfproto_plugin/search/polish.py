@@ -184,7 +184,8 @@ def together(cost: Array, effect: Array, max_changes: int | None) -> Array:
     high = np.maximum(rate.max(axis=(1, 2)), 1e-12)
     low = np.minimum(np.where(trade, rate, np.inf).min(axis=(1, 2)), high)
     price = low[:, None] * (high / low)[:, None] ** _TRADES * _BEYOND
-    score = cost[:, None] - price[:, :, None, None] * effect[:, None]
+    score = (-price).astype(np.float32)[:, :, None, None] * effect.astype(np.float32)[:, None]
+    score += cost.astype(np.float32)[:, None]
     choice = score.argmin(axis=3)
     if max_changes is not None:
         least = np.take_along_axis(score, choice[..., None], axis=3)[..., 0]

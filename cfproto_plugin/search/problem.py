@@ -113,11 +113,12 @@ class Problem:
         self.best.seconds[rows] += (time.perf_counter() - start) / max(len(rows), 1)
 
     def decode(self, z: Array, row: Array, *, limited: bool = True) -> tuple[Array, Array]:
-        """Search points (m, D) of the rows (m,): the user's numbers, and their cost.
+        """Search points (m, D), or several (m, q, D), of the rows (m,): the user's numbers, and their cost.
 
         limited: where the number of changes is, only the largest are kept.
         """
         rows = self.rows.take(row)
+        rows = rows if z.ndim == rows.z.ndim else rows.spread()
         if limited and self.config.max_changes is not None:
             z = keep_largest(z, rows.z, self.config.max_changes)
         x = self.space.decode(z, rows)
