@@ -14,6 +14,7 @@ from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.problem import Problem, Start
 
 _COARSE, _FINE = 16, 16  # points of every path, first from end to end, then where the class changed
+_ROUGH = 8  # points where polishing goes on from there
 _FEWEST = 4  # points of a path that begins near its end
 _PROTOTYPES = 16  # of every row
 _CELLS_PER_CHUNK = 500_000  # more do not fit the cache
@@ -48,7 +49,8 @@ def search_path(problem: Problem, everything: Array, prototypes: Array, kinds: A
 def _search_chunk(problem: Problem, rows: Array, prototypes: Array, kinds: Array) -> None:
     theta = problem.config.theta or 0.0
     least = theta / (1 + theta)
-    ladder = np.linspace(max(least, 1 / _COARSE), 1, max(_FEWEST, round(_COARSE * (1 - least))))
+    points = _ROUGH if problem.config.polish else _COARSE
+    ladder = np.linspace(max(least, 1 / points), 1, max(_FEWEST, round(points * (1 - least))))
     coarse = np.broadcast_to(ladder, (*prototypes.shape[:2], len(ladder)))
     first = _try(problem, rows, prototypes, kinds, coarse)
     if problem.config.polish:

@@ -10,7 +10,7 @@ from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.problem import Problem, Start
 
 _STARTS = 4  # points of every row that are improved
-_WIDE = 1.5  # times the cost of the nearest: what is farther is not a start
+_WIDE = 2.0  # times the cost of the nearest: what is farther is not a start
 
 
 @dataclass
