@@ -19,6 +19,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import adult
 import encoder
 import fitting
+import network
 import reference
 import scaling
 import settings
@@ -29,6 +30,7 @@ RESULTS = HERE / "results"
 PACKAGES = ("cfproto-plugin", "numpy", "scipy", "scikit-learn", "torch", "tensorflow", "keras", "xgboost-cpu")
 BENCHMARKS = {
     "reference": reference,
+    "network": network,
     "trees": trees,
     "adult": adult,
     "encoder": encoder,
