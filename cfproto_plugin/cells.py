@@ -53,6 +53,10 @@ def as_float(column: Any, name: Any) -> Array:
 def as_numbers(raw: Any) -> Array:
     """A table without categories, or images, as floats: float32 stays float32, everything else becomes float64."""
     if is_frame(raw):
+        dtypes = list(raw.dtypes)
+        if all(isinstance(dtype, np.dtype) and dtype.kind in "iufb" for dtype in dtypes):
+            width = np.float32 if all(dtype == np.float32 for dtype in dtypes) else np.float64
+            return np.ascontiguousarray(raw.to_numpy(dtype=width))
         columns = [as_float(raw.iloc[:, at], name) for at, name in enumerate(raw.columns)]
         return np.stack(columns, axis=1)
     if raw.dtype.kind in "iufb":
@@ -125,10 +129,10 @@ def cast(frame: Any, dtypes: Mapping[Any, Any], *, nullable: bool) -> Any:
 
     nullable: integers and booleans with missing values get their nullable dtypes; else they are left as they are.
     """
-    for name, dtype in dtypes.items():
-        column = frame[name]
-        if dtype == column.dtype:
+    for (name, dtype), present in zip(dtypes.items(), list(frame.dtypes), strict=True):
+        if dtype == present:
             continue
+        column = frame[name]
         lacks = isinstance(dtype, np.dtype) and dtype.kind in "iub" and bool(column.isna().any())
         if lacks and not nullable:
             continue

@@ -85,6 +85,13 @@ class Columns:
         return np.array([a.levels is None and narrow[a.sources[0]] for a in self.attributes])
 
     @cached_property
+    def _labels(self) -> Any:
+        """The names as pandas keeps them: the same object for every frame, which spares looking at them again."""
+        import pandas as pd
+
+        return pd.Index(list(self.names or ()))
+
+    @cached_property
     def plain(self) -> bool:
         """Whether the table is the user's array itself: no categories, no groups."""
         return not self.categories
@@ -120,9 +127,11 @@ class Columns:
         """A table in the type, columns, dtypes and index of what the user gave; a row may be missing."""
         if not is_frame(like):
             return self._raw(table)
-        names = self.names or tuple(like.columns)
-        frame = self._frame(table, tuple(like[name].dtype for name in names), like.index, names, nullable=True)
-        return frame[list(like.columns)]
+        given = list(like.columns)
+        dtypes = dict(zip(given, like.dtypes, strict=True))
+        names = list(self.names or given)
+        frame = self._frame(table, [dtypes[name] for name in names], like.index, names, nullable=True)
+        return frame if given == names else frame[given]
 
     def describe(self, at: int) -> str:
         """The name of an attribute, for messages."""
@@ -187,10 +196,12 @@ class Columns:
         import pandas as pd
 
         names = list(self.names or names)
-        cells = None if self.plain else self._cells(table)
-        content = table if cells is None else {at: cells[at] for at in range(len(names))}
-        frame = pd.DataFrame(content, index=index)
-        frame.columns = names
+        if self.plain:
+            frame = pd.DataFrame(table, index=index, columns=self._labels if self.names else names)
+        else:
+            cells = self._cells(table)
+            frame = pd.DataFrame({at: cells[at] for at in range(len(names))}, index=index)
+            frame.columns = self._labels if self.names else names
         return cast(frame, dict(zip(names, dtypes, strict=True)), nullable=nullable)
 
     def _cells(self, table: Array) -> dict[int, Any]:
@@ -214,4 +225,4 @@ class Columns:
                 f"x has a column {extra[0]!r} that the training data had not; leave it out."
                 f"{did_you_mean(extra[0], names)}"
             )
-        return frame[names]
+        return frame if given == names else frame[names]

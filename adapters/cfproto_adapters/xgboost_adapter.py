@@ -79,6 +79,7 @@ class XGBoostAdapter:
         self._categorical = "c" in (booster.feature_types or ())
         self._iterations = iteration_range or (0, getattr(booster, "best_iteration", -1) + 1)  # (0, 0) is all of them
         self._cut = 0.0
+        self._seen: tuple[Any, list[Any] | None] = (None, None)  # the columns last asked about, and their order
         self.accepts_frames = self._names is not None
         if hasattr(model, "n_classes_"):
             self.classes = np.asarray(model.classes_)
@@ -122,18 +123,26 @@ class XGBoostAdapter:
         return x
 
     def _frame(self, x: Any) -> Any:
-        labels = {_column_name(label): label for label in x.columns}
-        names = self._names or list(labels)
-        if set(labels) != set(names) or len(x.columns) != self._n_columns:
-            raise ModelError(
-                f"the frame has {len(x.columns)} columns, the XGBoost model was trained with {self._n_columns}; "
-                f"missing: {sorted(set(names) - set(labels))}, unknown: {sorted(set(labels) - set(names))}."
-            )
-        if list(labels) != names:
-            x = x[[labels[name] for name in names]]
+        columns, order = self._seen
+        if x.columns is not columns:
+            order = self._order(x.columns)
+            self._seen = x.columns, order
+        if order is not None:
+            x = x[order]
         # XGBoost takes a frame column by column: about 2 ms for 30 columns, where an array takes 0.2 ms.
         plain = not self._categorical and all(isinstance(t, np.dtype) and t.kind in "fiub" for t in x.dtypes)
-        return x.to_numpy(np.float64) if plain else x
+        return np.ascontiguousarray(x.to_numpy(np.float64)) if plain else x
+
+    def _order(self, columns: Any) -> list[Any] | None:
+        """The columns in the model's order; None if that is their own."""
+        labels = {_column_name(label): label for label in columns}
+        names = self._names or list(labels)
+        if set(labels) != set(names) or len(columns) != self._n_columns:
+            raise ModelError(
+                f"the frame has {len(columns)} columns, the XGBoost model was trained with {self._n_columns}; "
+                f"missing: {sorted(set(names) - set(labels))}, unknown: {sorted(set(labels) - set(names))}."
+            )
+        return None if list(labels) == names else [labels[name] for name in names]
 
 
 class XGBoostTreeAdapter(XGBoostAdapter):
