@@ -33,7 +33,7 @@ import matplotlib.pyplot as plt
 
 COMMAND = "python benchmarks/paper/mnist_comparison.py"
 FEWEST, RESAMPLES = 50, 100
-CHUNKS = 10  # 500 images: with fewer hardly a class has enough
+CHUNKS = 13  # 650 images: with fewer hardly a class has enough
 NAMES = tuple(setting.name for setting in LOSSES)
 TESTS = ("RelMulti", "RelPSI")
 TEXT = """# MNIST: which losses fit the class
