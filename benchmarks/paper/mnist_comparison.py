@@ -56,6 +56,13 @@ def counts(found: Mapping[str, Found]) -> dict[str, list[int]]:
     return {name: [int((part.counterfactual_class == digit).sum()) for digit in DIGITS] for name, part in found.items()}
 
 
+def confidence(of: mnist.Experiment, found: Found) -> float:
+    """The mean probability that the classifier gives the new class of counterfactuals."""
+    good = found.taken(found.valid)
+    proba = apply(of.networks.classifier, good.x)
+    return float(proba[np.arange(len(proba)), good.counterfactual_class].mean()) if len(proba) else float("nan")
+
+
 def rates(samples: Mapping[str, Any], real: Any, size: int, resamples: int, seed: int) -> list[dict[str, Any]]:
     """Selection and rejection rates of every loss and test."""
     rng = np.random.default_rng(seed)
@@ -117,7 +124,7 @@ def main(places: Places, size: Size, fewest: int = FEWEST, resamples: int = RESA
     of = mnist.Experiment(size, Store(places.cache))
     found = of.find(LOSSES)
     lines = compare(of, found, fewest, resamples)
-    parts = [TEXT.format(resamples=resamples, fewest=fewest), "## Counterfactuals per class", _count_table(found)]
+    parts = [TEXT.format(resamples=resamples, fewest=fewest), "## Counterfactuals per class", _count_table(of, found)]
     if lines:
         write_csv(places.results / "mnist_comparison.csv", lines)
         picture(lines, places.picture("paper-mnist-comparison.png"))
@@ -132,9 +139,13 @@ def main(places: Places, size: Size, fewest: int = FEWEST, resamples: int = RESA
     )
 
 
-def _count_table(found: Mapping[str, Found]) -> str:
-    body = [[name, str(sum(line)), *map(str, line)] for name, line in counts(found).items()]
-    return markdown(["loss", "total", *map(str, DIGITS)], body)
+def _count_table(of: mnist.Experiment, found: Mapping[str, Found]) -> str:
+    """How many there are of each class, and how sure the classifier is of them."""
+    body = [
+        [name, str(sum(line)), *map(str, line), f"{confidence(of, found[name]):.2f}"]
+        for name, line in counts(found).items()
+    ]
+    return markdown(["loss", "total", *map(str, DIGITS), "mean p of the new class"], body)
 
 
 def _reading(lines: list[dict[str, Any]]) -> str:
