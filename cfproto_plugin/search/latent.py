@@ -23,6 +23,7 @@ _WEIGHTS = np.geomspace(0.5, 20_000, 18)  # theta, where one unit bends the obje
 _STEPS = 10  # for every theta
 _BETWEEN = np.arange(1, 9)[:, None, None] / 8  # shares of the step that changed the class
 _PROBES = 4  # gradients that tell how much the encoder bends it
+_FLAT = 1e-12  # less is no curvature: the encoder does not answer to the row
 _CELLS_PER_CHUNK = 100_000  # the layers of a network hold many times more
 
 
@@ -71,10 +72,10 @@ def bending(term: Term, z: Array) -> Array:
     step = 1e-2 * (1 + np.linalg.norm(z, axis=1, keepdims=True))
     direction, size = base, np.zeros((len(z), 1), dtype=z.dtype)
     for _ in range(_PROBES):
-        direction = direction / np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), _tiny(z))
+        direction = direction / np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), _FLAT)
         direction = (term((z + step * direction).astype(z.dtype)).gradient - base) / step
         size = np.maximum(size, np.linalg.norm(direction, axis=1, keepdims=True))
-    return np.asarray(np.maximum(size[:, 0], _tiny(z)))
+    return np.asarray(np.maximum(size[:, 0], _FLAT))
 
 
 def _minimise(problem: Problem, term: Term, z: Array, row: Array, theta: Array, bend: Array) -> Array:
@@ -127,7 +128,3 @@ def _valid(problem: Problem, z: Array, row: Array) -> tuple[Array, Array, Array]
     x, cost = problem.decode(z.reshape(-1, z.shape[2]), row)
     valid = problem.judge(x, row) & (cost > 0)
     return valid.reshape(z.shape[:2]), x.reshape(z.shape), cost.reshape(z.shape[:2])
-
-
-def _tiny(z: Array) -> float:
-    return float(np.finfo(z.dtype).tiny)
