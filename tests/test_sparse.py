@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
-from cfproto_plugin.search import fallback
+from cfproto_plugin.search import fallback, sparse
 
 
 def hard(x):
@@ -47,6 +47,15 @@ def test_five_changes_are_enough_for_every_row_of_breast_cancer(forest, cancer):
     assert set(e.status) <= {"found", "fallback"}
     assert ((e.counterfactual != x).sum(axis=1) <= 5).all()
     assert np.array_equal(forest.predict(e.counterfactual), e.counterfactual_class)
+
+
+def test_a_table_too_wide_for_the_beam_is_left_alone(monkeypatch):
+    monkeypatch.setattr(sparse, "_CELLS", 100)  # of 8 columns: one value each
+    rng = np.random.default_rng(0)
+    train = np.concatenate([rng.uniform(0, 0.4, (60, 8)), rng.uniform(0.85, 1, (60, 8))])
+    search = SearchConfig(max_changes=2)
+    explainer = CounterfactualExplainer(hard, features=Features(scale=None), search=search).fit(train)
+    assert explainer.explain(rng.uniform(0, 0.4, 8)).status.tolist() == ["not_found"]
 
 
 def test_categories_and_rules_are_kept():

@@ -223,9 +223,6 @@ def arguments(description: str, chunks: int = Size.chunks) -> argparse.ArgumentP
     parser = argparse.ArgumentParser(description=description.split("\n", maxsplit=1)[0])
     parser.add_argument("--cache", type=Path, default=Places().cache, help="folder of networks and single results")
     parser.add_argument("--chunks", type=int, default=chunks, help="times 50 images")
-    parser.add_argument(
-        "--kept", action="store_true", help="search nothing: the report from the results that are there"
-    )
     return parser
 
 
@@ -234,4 +231,4 @@ if __name__ == "__main__":
     parser.add_argument("--full", action="store_true", help="1,500 counterfactuals per loss as in the paper: a day")
     given = parser.parse_args()
     chunks, seeds = (FULL_CHUNKS, FULL_SEEDS) if given.full else (given.chunks, 1)
-    main(Places(cache=given.cache), Size(chunks=chunks, kept=given.kept), seeds)
+    main(Places(cache=given.cache), Size(chunks=chunks), seeds)

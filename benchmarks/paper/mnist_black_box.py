@@ -122,4 +122,4 @@ if __name__ == "__main__":
     parser = mnist.arguments(__doc__ or "")
     parser.add_argument("--images", type=int, default=len(DIGITS), help="of the first so many classes")
     given = parser.parse_args()
-    main(Places(cache=given.cache), Size(chunks=given.chunks, kept=given.kept), images=given.images)
+    main(Places(cache=given.cache), Size(chunks=given.chunks), images=given.images)

@@ -169,4 +169,4 @@ if __name__ == "__main__":
     parser = mnist.arguments(__doc__ or "", chunks=CHUNKS)
     parser.add_argument("--fewest", type=int, default=FEWEST, help="counterfactuals of every loss a class must have")
     given = parser.parse_args()
-    main(Places(cache=given.cache), Size(chunks=given.chunks, kept=given.kept), given.fewest)
+    main(Places(cache=given.cache), Size(chunks=given.chunks), given.fewest)

@@ -106,12 +106,11 @@ class Size:
     iterations: int = 1000
     epochs: int | None = None  # of every network; None: the paper's
     train: int | None = None  # training images; None: all
-    kept: bool = False  # search nothing, take what is in the store
 
     @property
     def flags(self) -> str:
         """How a command was called to run this size."""
-        return f" --chunks {self.chunks}" * (self.chunks != Size.chunks) + " --kept" * self.kept
+        return f" --chunks {self.chunks}" * (self.chunks != Size.chunks)
 
 
 @dataclass(frozen=True)
@@ -215,10 +214,7 @@ def run(
     test: tuple[np.ndarray, np.ndarray],
     size: Size,
 ) -> dict[str, Found]:
-    """What every setting found for the images of the chunks; all settings of one chunk before the next chunk.
-
-    With size.kept only what is in the store: settings without a result are left out.
-    """
+    """What every setting found for the images of the chunks; all settings of one chunk before the next chunk."""
     x, y = test
     solvers: dict[Setting, Any] = {}
     found: dict[str, list[Found]] = {setting.name: [] for setting in settings}
@@ -229,10 +225,9 @@ def run(
         made: Found = solvers[setting](index, x[index])
         return made.arrays()
 
-    work = [(c, s) for c, s in product(chunks, settings) if not size.kept or store.has(s.place(size, c))]
-    for chunk, setting in (bar := tqdm(work, disable=None)):
+    for chunk, setting in (bar := tqdm(list(product(chunks, settings)), disable=None)):
         bar.set_description(f"{setting.name}, chunk {chunk}")
         index = rows_of_chunk(y, chunk, size)
         kept = store.get(setting.place(size, chunk), setting.about(size), partial(solve, setting, index))
         found[setting.name].append(Found(**kept))
-    return {name: Found.join(parts) for name, parts in found.items() if parts}
+    return {name: Found.join(parts) for name, parts in found.items()}

@@ -79,4 +79,4 @@ def main(places: Places, size: Size) -> None:
 
 if __name__ == "__main__":
     given = mnist.arguments(__doc__ or "").parse_args()
-    main(Places(cache=given.cache), Size(chunks=given.chunks, kept=given.kept))
+    main(Places(cache=given.cache), Size(chunks=given.chunks))

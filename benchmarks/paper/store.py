@@ -38,10 +38,6 @@ class Store:
         self._seconds[name] = float(found[1])
         return found[0]
 
-    def has(self, name: str) -> bool:
-        """Whether there is a result of that name."""
-        return (self.folder / f"{name}.npz").exists()
-
     @staticmethod
     def _read(file: Path, wanted: str) -> tuple[Arrays, float] | None:
         if not file.exists():

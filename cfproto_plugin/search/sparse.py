@@ -12,23 +12,27 @@ from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.problem import Problem
 from cfproto_plugin.space import Rows
 
-_VALUES = 17  # tried in every column
+_VALUES = 17  # tried in every column, fewer in wide tables
 _WIDTH = 16  # sets of changes that go on
 _CELLS = 16_000_000  # of all candidates of a row together
 
 
 def search_sparse(problem: Problem, train: Array) -> None:
-    """Look for counterfactuals of at most `max_changes` changes of the rows that have none yet."""
-    for row in problem.open():
+    """Look for counterfactuals of at most `max_changes` changes of the rows that have none yet.
+
+    Not in tables so wide that two values of every column are more candidates than fit in memory.
+    """
+    count = min(_VALUES, _CELLS // train.shape[1] ** 2)
+    for row in problem.open() if count > 1 else ():
         if problem.out_of_time():
             return
         with problem.clock(np.array([row])):
-            _search_row(problem, row, train)
+            _search_row(problem, row, train, count)
 
 
-def _search_row(problem: Problem, row: int, train: Array) -> None:
+def _search_row(problem: Problem, row: int, train: Array, count: int) -> None:
     own = problem.rows.take(np.array([row]))
-    values = _values(problem, own, train)
+    values = _values(problem, own, train, count)
     width = max(1, min(_WIDTH, _CELLS // values.size // len(values)))
     beam = own.x
     for number in range(1, (problem.config.max_changes or 0) + 1):
@@ -46,21 +50,21 @@ def _search_row(problem: Problem, row: int, train: Array) -> None:
             return
 
 
-def _values(problem: Problem, own: Rows, train: Array) -> Array:
-    """Values (A, V) to try, inside the rules; the row's own where there are fewer."""
-    values = np.repeat(own.x.T, _VALUES, axis=1)
-    shares = np.linspace(0, 1, _VALUES)
+def _values(problem: Problem, own: Rows, train: Array, count: int) -> Array:
+    """So many values (A, V) to try, inside the rules; the row's own where there are fewer."""
+    values = np.repeat(own.x.T, count, axis=1)
+    shares = np.linspace(0, 1, count)
     for at in np.flatnonzero(~problem.space.rules.fixed).tolist():
         column = train[:, at][~np.isnan(train[:, at])]
         if at in problem.space.embeddings:
             choices = problem.space.rules.choices(at)
             counts = np.bincount(column.astype(int), minlength=len(choices)) * choices
-            frequent = np.argsort(-counts, kind="stable")[: min(_VALUES, np.count_nonzero(counts))]
+            frequent = np.argsort(-counts, kind="stable")[: min(count, np.count_nonzero(counts))]
             values[at, : len(frequent)] = frequent
         else:
             values[at] = np.quantile(column, shares)
     z = np.minimum(np.maximum(problem.space.to_search(values.T), own.z_lower), own.z_upper)
-    return np.asarray(problem.space.decode(z, own.take(np.zeros(_VALUES, dtype=int))).T)
+    return np.asarray(problem.space.decode(z, own.take(np.zeros(count, dtype=int))).T)
 
 
 def _one_more(beam: Array, values: Array, own: Array) -> Array:
