@@ -132,5 +132,7 @@ def softmax(logits: Array) -> Array:
 
 def two_columns(positive: Array) -> Array:
     """Turn the probability of the second class, (n,) or (n, 1), into the (n, 2) of a classifier."""
-    positive = positive.reshape(-1)
-    return np.stack([1 - positive, positive], axis=1)
+    columns = np.empty((len(positive), 2), dtype=positive.dtype)
+    columns[:, 1] = positive.reshape(-1)
+    np.subtract(1, columns[:, 1], out=columns[:, 0])
+    return columns

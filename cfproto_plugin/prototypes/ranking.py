@@ -17,6 +17,6 @@ def nearest_first(points: Array, classes: Array, distance: Array, allowed: Array
     count = np.isfinite(distance).sum(axis=1)
     width = max(1, int(count.max(initial=1)))
     column = np.minimum(np.arange(width), np.maximum(count - 1, 0)[:, None])
-    order = np.take_along_axis(order, column, axis=1)
-    found = np.where(count[:, None] > 0, classes[order], -1)
-    return np.take_along_axis(points, order[:, :, None], axis=1), found
+    rows = np.arange(len(points))[:, None]
+    order = order[rows, column]
+    return points[rows, order], np.where(count[:, None] > 0, classes[order], -1)

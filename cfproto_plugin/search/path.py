@@ -8,6 +8,8 @@ was asked for is where the path begins: the minimiser of that very objective, an
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from cfproto_plugin.protocols import Array
@@ -50,7 +52,7 @@ def _search_chunk(problem: Problem, rows: Array, prototypes: Array, kinds: Array
     theta = problem.config.theta or 0.0
     least = theta / (1 + theta)
     points = _ROUGH if problem.config.polish else _COARSE
-    ladder = np.linspace(max(least, 1 / points), 1, max(_FEWEST, round(points * (1 - least))))
+    ladder = _ladder(least, points)
     coarse = np.broadcast_to(ladder, (*prototypes.shape[:2], len(ladder)))
     first = _try(problem, rows, prototypes, kinds, coarse)
     if problem.config.polish:
@@ -65,6 +67,12 @@ def _search_chunk(problem: Problem, rows: Array, prototypes: Array, kinds: Array
         _try(problem, rows[at], prototypes[at], np.where(open_below, kinds, -1)[at], fine[at])
 
 
+@cache
+def _ladder(least: float, points: int) -> Array:
+    """So many t up to 1 on the whole path, and their share of one that begins at the least."""
+    return np.linspace(max(least, 1 / points), 1, max(_FEWEST, round(points * (1 - least))))
+
+
 def _try(problem: Problem, rows: Array, prototypes: Array, kinds: Array, t: Array, *, limited: bool = True) -> Array:
     """Predict the points at t (n, m, s) and keep the best of every row; return where each path first is valid, or -1.
 
@@ -75,7 +83,7 @@ def _try(problem: Problem, rows: Array, prototypes: Array, kinds: Array, t: Arra
     row = np.repeat(rows, z.shape[1] * z.shape[2])
     x, cost = problem.decode(z.reshape(len(rows), -1, z.shape[-1]), rows, limited=limited)
     x, cost = x.reshape(len(row), -1), cost.ravel()
-    worth = np.broadcast_to((kinds >= 0)[..., None], t.shape).ravel() & (cost > 0)
+    worth = np.repeat(kinds.ravel() >= 0, t.shape[2]) & (cost > 0)
     worth &= (cost < problem.best.cost[row]) | (not limited)
     lead = np.full(len(row), -np.inf)
     lead[worth] = problem.free_lead(x[worth], row[worth])

@@ -12,7 +12,7 @@ from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.boundary import slide
 from cfproto_plugin.search.moves import HERE, OWN, Moves, Splits, moves_of
 from cfproto_plugin.search.points import Points, starting_points
-from cfproto_plugin.search.problem import Problem
+from cfproto_plugin.search.problem import Problem, firsts
 from cfproto_plugin.space import counts_changes
 
 _LEAST_GAIN = 1e-2  # of the cost, below which a move is not worth a round
@@ -20,15 +20,15 @@ _TRADES = np.linspace(0, 1, 32)  # prices of the lead that are tried in a round,
 _BEYOND = np.array([0.5, *[1.0] * (len(_TRADES) - 2), 2.0])  # at the ends every column is past its own
 _KEPT = (4, 2, 1)  # points of a row that go on after so many rounds
 _ROUNDS = 20
-_WORTH = 0.35  # of the cost: a round that gained less was the last
+_WORTH = 0.2  # of the cost: a round that gained less was the last
 _CELLS_PER_CHUNK = 500_000  # more do not fit the cache
 
 
 def polish(problem: Problem, amount: float, splits: Splits | None) -> None:
     """Polish the starts of every row and keep the best. splits: where a tree model splits the columns of the table.
 
-    Rounds go on while they gain, then single changes are taken back. amount p stops at (1 - p) of the cost it started
-    with: the less, the closer the point stays to the class it was led to.
+    Rounds go on while they gain. amount p stops at (1 - p) of the cost it started with: the less, the closer the point
+    stays to the class it was led to.
     """
     calls = problem.model.calls
     points = starting_points(problem, amount)
@@ -48,24 +48,8 @@ def polish(problem: Problem, amount: float, splits: Splits | None) -> None:
             active = _round(problem, points, active, splits)
         active = active[~(points.cost[active] > (1 - _WORTH) * before[active])]
         problem.report(1 - len(active) / len(points.row))
-    active = _best_of_row(points, np.flatnonzero(np.isfinite(points.cost)), 1)
-    for part in _parts(points, active, places=1):
-        _take_back(problem, points, part)
     problem.polish_calls += problem.model.calls - calls
     _keep(problem, points)
-
-
-def _take_back(problem: Problem, points: Points, active: Array) -> None:
-    """Take back single changes, the largest first, until the class needs all that are left."""
-    while len(active) and not problem.out_of_time():
-        own = problem.rows.x[points.row[active]]
-        point, column = np.nonzero((points.x[active] != own) & ~(np.isnan(points.x[active]) & np.isnan(own)))
-        x = points.x[active[point]]
-        x[np.arange(len(x)), column] = own[point, column]
-        owner = active[point]
-        cost = problem.cost(x, points.row[owner])
-        worth = np.flatnonzero((cost >= points.floor[owner]) & (cost > 0) & (cost < points.cost[owner]))
-        active = _move(problem, points, owner[worth], x[worth], cost[worth])
 
 
 def _keep(problem: Problem, points: Points) -> None:
@@ -90,12 +74,12 @@ def _best_of_row(points: Points, active: Array, most: int) -> Array:
 
 def _round(problem: Problem, points: Points, active: Array, splits: Splits | None) -> Array:
     """Try to improve the active points; return those that improved."""
-    return np.concatenate([_improve(problem, points, part, splits) for part in _parts(points, active, places=8)])
+    return np.concatenate([_improve(problem, points, part, splits) for part in _parts(points, active)])
 
 
-def _parts(points: Points, active: Array, places: int) -> list[Array]:
-    """The active points in chunks whose moves, so many places in every column, fit the cache."""
-    size = max(1, _CELLS_PER_CHUNK // (points.x.shape[1] ** 2 * places))
+def _parts(points: Points, active: Array) -> list[Array]:
+    """The active points in chunks whose moves, some eight in every column, fit the cache."""
+    size = max(1, _CELLS_PER_CHUNK // (8 * points.x.shape[1] ** 2))
     return [active[i : i + size] for i in range(0, len(active), size)]
 
 
@@ -115,10 +99,7 @@ def _improve(problem: Problem, points: Points, active: Array, splits: Splits | N
 def _move(problem: Problem, points: Points, owner: Array, x: Array, cost: Array) -> Array:
     """Predict candidates for points and move every one to its best; return the points that moved."""
     row = points.row[owner]
-    good = np.flatnonzero(~problem.space.broken(x, problem.rows.take(row)))
-    lead = np.full(len(x), -np.inf)
-    lead[good] = problem.lead(x[good], row[good])
-    return _take(points, owner, x, cost, lead)
+    return _take(points, owner, x, cost, problem.lead(x, row))
 
 
 def _take(points: Points, owner: Array, x: Array, cost: Array, lead: Array) -> Array:
@@ -127,28 +108,19 @@ def _take(points: Points, owner: Array, x: Array, cost: Array, lead: Array) -> A
     closer = np.isinf(points.cost[owner]) & (lead > points.reach[owner])
     at = np.flatnonzero(valid | closer)
     at = at[np.lexsort((np.where(valid, cost, -lead)[at], ~valid[at], owner[at]))]
-    best = at[_firsts(owner[at])]
+    best = at[firsts(owner[at])]
     moved = owner[best]
     points.x[moved], points.lead[moved], points.reach[moved] = x[best], lead[best], lead[best]
     points.cost[moved] = np.where(valid[best], cost[best], np.inf)
     return moved
 
 
-def _firsts(values: Array) -> Array:
-    """Where each value of a sorted array first stands."""
-    new = np.ones(len(values), dtype=bool)
-    new[1:] = values[1:] != values[:-1]
-    return np.flatnonzero(new)
-
-
 def _worth_trying(points: Points, active: Array, cost: Array) -> Array:
-    """Which candidates (p, m) gain enough, at whatever gain the last; of equals the first."""
-    now = points.cost[active, None]
-    least = np.full(cost.shape[1], _LEAST_GAIN)
-    least[-1] = 0.0  # taking a change back altogether
-    fresh = np.ones(cost.shape, dtype=bool)
-    fresh[:, 1:-1] = cost[:, 1:-1] != cost[:, :-2]
-    return np.asarray(fresh & (cost < (1 - least) * now) & (cost >= points.floor[active, None]) & (cost > 0))
+    """Which candidates (p, m) gain enough; of equals the first."""
+    worth = cost < (1 - _LEAST_GAIN) * points.cost[active, None]
+    worth &= (cost >= points.floor[active, None]) & (cost > 0)
+    worth[:, 1:] &= cost[:, 1:] != cost[:, :-1]
+    return worth
 
 
 def _effects(problem: Problem, points: Points, active: Array, moves: Moves) -> tuple[Array, Array]:
@@ -161,15 +133,10 @@ def _effects(problem: Problem, points: Points, active: Array, moves: Moves) -> t
     effect = np.zeros(moves.cost.shape)
     effect[point, column, place] = lead - points.lead[active[point]]
     saved = np.where(moves.fresh & (effect + points.lead[active, None, None] > 0), moves.cost[..., :1] - moves.cost, 0)
-    return effect, np.stack([_only(saved), _only(saved[..., : OWN + 1])], axis=1)
-
-
-def _only(saved: Array) -> Array:
-    """The choice (p, A) of the one move that saves most."""
     best = saved.reshape(len(saved), -1).argmax(axis=1)
-    choice = np.full(saved.shape[:2], HERE)
-    choice[np.arange(len(saved)), best // saved.shape[2]] = best % saved.shape[2]
-    return choice
+    single = np.full((len(saved), 1, saved.shape[1]), HERE)
+    single[np.arange(len(saved)), 0, best // saved.shape[2]] = best % saved.shape[2]
+    return effect, single
 
 
 def together(cost: Array, effect: Array, max_changes: int | None) -> Array:

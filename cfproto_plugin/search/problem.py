@@ -27,10 +27,20 @@ def lead_of(proba: Array, allowed: Array, kappa: float, min_proba: float | None)
     The lead must exceed the rounding of the model's numbers, so that the same row in another batch has the same class.
     With min_proba it is no more than what the class has above that.
     """
+    least = kappa + 4 * np.finfo(proba.dtype).eps
+    if proba.shape[1] == 2 and min_proba is None:  # noqa: PLR2004 then one is allowed, and the other is the row's own
+        first, second = proba.T
+        return np.where(allowed[:, 0], first - second, second - first) - least
     inside = np.where(allowed, proba, -np.inf).max(axis=1)
-    outside = np.where(allowed, -np.inf, proba).max(axis=1)
-    lead = inside - outside - (kappa + 4 * np.finfo(proba.dtype).eps)
+    lead = inside - np.where(allowed, -np.inf, proba).max(axis=1) - least
     return np.asarray(lead if min_proba is None else np.minimum(lead, inside - np.nextafter(min_proba, 0)))
+
+
+def firsts(values: Array) -> Array:
+    """Where each value of a sorted array first stands."""
+    new = np.ones(len(values), dtype=bool)
+    new[1:] = values[1:] != values[:-1]
+    return np.flatnonzero(new)
 
 
 class Start(NamedTuple):
@@ -139,6 +149,8 @@ class Problem:
 
         -inf where a point is against a rule that bounds cannot express: a relation, or the number of changes.
         """
+        if self.config.max_changes is None and not self.space.rules.relations:
+            return self.free_lead(x, row, proba)
         lead = np.full(len(x), -np.inf)
         at = np.flatnonzero(self.permitted(x, row))
         lead[at] = self.free_lead(x[at], row[at], None if proba is None else proba[at])
@@ -165,7 +177,7 @@ class Problem:
     def keep(self, row: Array, x: Array, cost: Array) -> Array:
         """Take over valid points that are better than what their row has; return the positions taken."""
         order = np.lexsort((cost, row))
-        first = order[np.unique(row[order], return_index=True)[1]]
+        first = order[firsts(row[order])]
         better = first[cost[first] < self.best.cost[row[first]]]
         self.best.x[row[better]] = x[better]
         self.best.cost[row[better]] = cost[better]
