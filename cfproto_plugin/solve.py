@@ -6,21 +6,22 @@ import numpy as np
 
 from cfproto_plugin.fitted import Fitted, encoder_of
 from cfproto_plugin.protocols import Array, GradientAdapter, ModelAdapter
+from cfproto_plugin.search.confirm import confirm
 from cfproto_plugin.search.descent import Guides, search_descent
 from cfproto_plugin.search.fallback import fall_back
 from cfproto_plugin.search.gradients import with_gradient
 from cfproto_plugin.search.latent import search_latent
 from cfproto_plugin.search.path import search_path
 from cfproto_plugin.search.polish import polish
-from cfproto_plugin.search.problem import Problem, lead_of
-from cfproto_plugin.space import FeatureSpace, Rows
+from cfproto_plugin.search.problem import Problem
+from cfproto_plugin.space import FeatureSpace, Rows, counts_changes
 
 
 def infeasible(space: FeatureSpace, rows: Rows) -> dict[int, str]:
     """Rows whose rules contradict each other or leave nothing to change, with the reason."""
     reasons: dict[int, str] = {}
     name = space.columns.describe
-    for i, at in np.argwhere(rows.lower > rows.upper).tolist():
+    for i, at in zip(*np.nonzero(rows.lower > rows.upper), strict=True):
         step = space.rules.step[at]
         grid = f" in steps of {step:g}" if step > 0 else ""
         reasons[i] = (
@@ -51,12 +52,13 @@ def solve(fitted: Fitted, problem: Problem) -> tuple[list[str], list[str], Array
     if problem.config.fallback and not problem.out_of_time() and len(fall_back(problem, fitted.train, fitted.labels)):
         _polish(fitted, problem)
     problem.tick(1.0)
-    proba, good = _verify(fitted, problem)
+    proba = confirm(problem)
+    good = ~np.isnan(proba[:, 0])
     if problem.copies > 1:
         _best_first(problem, proba, good, searched)
     status = np.where(good, np.where(searched, "found", "fallback"), "not_found").tolist()
     message = [
-        f"class {fitted.classes[proba[i].argmax()]} {problem.best.note[i]}" if good[i] else _why_not(fitted, problem, i)
+        f"class {fitted.classes[proba[i].argmax()]} {_way(problem, i)}" if good[i] else _why_not(fitted, problem, i)
         for i in range(n)
     ]
     return status, message, proba
@@ -117,7 +119,7 @@ def _best_first(problem: Problem, proba: Array, good: Array, searched: Array) ->
                 good[i], proba[i], best.x[i], best.kind[i] = False, np.nan, np.nan, -1
             seen.add(best.x[i].tobytes())
         order = copies[np.lexsort((best.cost[copies], ~good[copies]))]
-        for part in (best.x, best.cost, best.kind, best.steps, best.seconds, proba, good, searched):
+        for part in (best.x, best.cost, best.kind, best.steps, best.seconds, best.before, proba, good, searched):
             part[copies] = part[order]
         best.note[start : start + problem.copies] = [best.note[i] for i in order]
 
@@ -126,22 +128,15 @@ def _gradient(adapter: ModelAdapter | None, problem: Problem) -> GradientAdapter
     return None if adapter is None else with_gradient(adapter, np.asarray(problem.config.eps))
 
 
-def _verify(fitted: Fitted, problem: Problem) -> tuple[Array, Array]:
-    """Predict what will be returned once more and check every rule on it; forget what does not hold."""
-    best = problem.best
-    proba = np.full((len(best.x), len(fitted.classes)), np.nan)
-    good = np.isfinite(best.cost)
-    at = np.flatnonzero(good)
-    if len(at):
-        x = best.x[at]
-        again = problem.model.proba(x)
-        holds = lead_of(again, problem.allowed[at], problem.config.kappa, problem.config.min_proba) > 0
-        holds &= ~problem.space.broken(x, problem.rows.take(at)) & problem.permitted(x, at)
-        good[at] = holds
-        proba[at[holds]] = again[holds]
-    best.x[~good] = np.nan
-    best.kind[~good] = -1
-    return proba, good
+def _way(problem: Problem, i: int) -> str:
+    """How the counterfactual of a row was found."""
+    note, before = problem.best.note[i], problem.best.before[i]
+    if np.isnan(before):
+        return note
+    if np.isinf(before):
+        count = counts_changes(problem.best.x[i], problem.rows.x[i])
+        return f"reached on the way to a prototype with {count} change{'s' if count > 1 else ''}"
+    return f"{note.partition(' at ')[0]}, polished from {before:.3g} to {problem.best.cost[i]:.3g}"
 
 
 def _why_not(fitted: Fitted, problem: Problem, i: int) -> str:

@@ -30,6 +30,8 @@ class Rows(NamedTuple):
 
     def take(self, rows: Array) -> Rows:
         """A subset of the rows."""
+        if len(rows) == len(self.x) == 1:
+            return self
         return Rows(*(part[rows] for part in self))
 
     def spread(self) -> Rows:
@@ -127,7 +129,7 @@ class FeatureSpace:
         """Where rows of the table are in the search; a missing number stands at the mean."""
         if self.is_identity:
             return x
-        z = (x - self.offset.astype(x.dtype)) / self.factor.astype(x.dtype)
+        z = (x - self.offset.astype(x.dtype, copy=False)) / self.factor.astype(x.dtype, copy=False)
         z = np.where(np.isnan(z), 0, z)
         for at, embedding in self.embeddings.items():
             code = np.nan_to_num(x[..., at]).astype(int).clip(0, len(embedding) - 1)
@@ -170,9 +172,14 @@ def _weights(columns: Columns, given: Mapping[Column, float]) -> Array:
     return weights
 
 
+def changes(x: Array, own: Array) -> Array:
+    """Which attributes differ; two missing values do not."""
+    return np.asarray((x != own) & ~(np.isnan(x) & np.isnan(own)))
+
+
 def counts_changes(x: Array, own: Array) -> Array:
-    """How many attributes differ, per row; two missing values do not."""
-    return np.asarray(((x != own) & ~(np.isnan(x) & np.isnan(own))).sum(axis=-1))
+    """How many attributes differ, per row."""
+    return np.asarray(changes(x, own).sum(axis=-1))
 
 
 def keep_largest(z: Array, z0: Array, most: int) -> Array:

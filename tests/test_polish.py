@@ -127,17 +127,19 @@ def test_split_values_of_a_tree_are_used_themselves(rows, cancer):
 
 def test_values_across_splits_lie_beyond_them_and_not_beyond_the_present_value():
     splits = Splits([np.array([]), np.array([0.7, 9.0]), np.array([1.0, 2.0, 3.0, 4.0])])
-    column = np.array([2, 2, 2])
-    up, down, none = splits.across(column, np.array([0.5, 3.5, 1.2]), np.array([3.5, 1.5, 1.4]), 5)
+    own, here = np.zeros((3, 3)), np.ones((3, 3))
+    own[:, 2], here[:, 2] = [0.5, 3.5, 1.2], [3.5, 1.5, 1.4]
+    up, down, none = splits.across(own, here, 5)[:, 2]
     assert np.unique(up) == pytest.approx([1, 2, 3, 3.5])
     assert (np.unique(up)[:3] > [1, 2, 3]).all()
     assert np.unique(down) == pytest.approx([1.5, 2, 3])
     assert (np.unique(down)[1:] < [2, 3]).all()
     assert set(none) == {1.4}
-    empty, one = splits.across(np.array([0, 1]), np.array([0.0, 0.0]), np.array([1.0, 1.0]), 3)
+    empty, one, missing = splits.across(np.array([0.0, 0.0, np.nan]), np.array([1.0, 1.0, 2.5]), 3)
     assert empty.tolist() == [1.0, 1.0, 1.0]
     assert np.unique(one) == pytest.approx([0.7, 1.0])
-    assert Splits([np.array([])]).across(np.array([0]), np.array([0.0]), np.array([1.0]), 2).tolist() == [[1.0, 1.0]]
+    assert missing.tolist() == [2.5, 2.5, 2.5]
+    assert Splits([np.array([])]).across(np.array([0.0]), np.array([1.0]), 2).tolist() == [[1.0, 1.0]]
 
 
 def test_prototype_class_is_that_of_the_point_that_was_polished():

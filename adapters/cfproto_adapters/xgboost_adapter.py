@@ -210,7 +210,9 @@ def _quick_predict(
         if rows.dtype.char not in "fd" or not rows.flags.c_contiguous or not rows.size:
             return None
         place = rows.__array_interface__["data"][0]
-        array = f'{{"data":[{place},true],"shape":[{len(rows)},{rows.shape[1]}],"typestr":"{rows.dtype.str}","version":3}}'
+        array = (
+            f'{{"data":[{place},true],"shape":[{len(rows)},{rows.shape[1]}],"typestr":"{rows.dtype.str}","version":3}}'
+        )
         shape, size, out = ctypes.POINTER(ctypes.c_uint64)(), ctypes.c_uint64(), ctypes.POINTER(ctypes.c_float)()
         proxy = stand_in.matrix.handle
         if function(handle, array.encode(), how, proxy, refer(shape), refer(size), refer(out)):

@@ -21,6 +21,8 @@ def fall_back(problem: Problem, train: Array, labels: Array) -> Array:
     then, where the number of changes is limited, changes one by one.
     """
     missed = problem.open()
+    if not len(missed):
+        return missed
     for choose in (_nearest, _nearest_valid):
         rows = problem.open()
         if not len(rows) or problem.out_of_time():

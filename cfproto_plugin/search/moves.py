@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,8 @@ from cfproto_plugin.search.problem import Problem
 
 HERE, OWN = 0, 1  # places of the present value and of the row's own
 _PLACES = 4  # tried between the two, and as many farther out
-_INNER, _OUTER = np.arange(1, _PLACES + 1) / (_PLACES + 1), np.arange(1, _PLACES + 1) / _PLACES
+_DEAREST = 0.5  # of the cost of a point: what a move may add to it
+_SHARES = np.arange(1, _PLACES + 1) / np.array([[_PLACES + 1], [_PLACES]])  # of the way, there and farther out
 
 
 class Moves(NamedTuple):
@@ -21,7 +23,7 @@ class Moves(NamedTuple):
 
     values: Array
     cost: Array
-    fresh: Array  # differs from the present value, so that its effect has to be measured
+    fresh: Array  # differs from the present value and is not too dear, so that its effect has to be measured
 
 
 def moves_of(problem: Problem, points: Points, active: Array, splits: Splits | None) -> Moves:
@@ -29,30 +31,30 @@ def moves_of(problem: Problem, points: Points, active: Array, splits: Splits | N
     row = points.row[active]
     own, here, far = problem.rows.x[row], points.x[active], points.far[active]
     values = _places(problem, row, own, here, far, splits)
-    changed = (values != own[:, :, None]) & ~(np.isnan(values) & np.isnan(own)[:, :, None])
+    changed, fresh = values != own[:, :, None], values != here[:, :, None]
+    missing = np.isnan(own)
+    if missing.any():
+        changed &= ~(np.isnan(values) & missing[:, :, None])
+        fresh[:, :, OWN] &= ~(missing & np.isnan(here))
+    fresh[:, :, OWN + 1 :] &= changed[:, :, OWN + 1 :]
     flat = values.transpose(0, 2, 1).reshape(-1, own.shape[1])
     z = problem.space.to_search(flat).reshape(len(own), values.shape[2], -1).transpose(0, 2, 1)
     size = np.abs(z - problem.rows.z[row][:, :, None])
     cost = problem.config.beta * size + size * size + problem.config.few_changes * changed
-    fresh = values != here[:, :, None]
-    fresh[:, :, OWN + 1 :] &= changed[:, :, OWN + 1 :]
-    fresh[:, :, OWN] &= ~(np.isnan(own) & np.isnan(here))
+    fresh &= cost - cost[:, :, :1] < _DEAREST * points.cost[active, None, None]
     return Moves(values, cost, fresh)
 
 
 def _places(problem: Problem, row: Array, own: Array, here: Array, far: Array, splits: Splits | None) -> Array:
     """Values (p, A, V): here, the row's own, some between the two, some farther out."""
     beyond = np.where(np.abs(far - own) > np.abs(here - own), far, here)
-    inner = own[:, :, None] + _INNER * (here - own)[:, :, None]
-    outer = here[:, :, None] + _OUTER * (beyond - here)[:, :, None]
     rules = problem.space.rules
-    if splits is not None:
-        free = np.nonzero((rules.step == 0) & ~np.isnan(own))
-        o, h, b = own[free], here[free], beyond[free]
-        column = np.concatenate([free[1], free[1]])
-        both = splits.across(column, np.concatenate([o, h]), np.concatenate([h, b]), _PLACES)
-        inner[free], outer[free] = both[: len(o)], both[len(o) :]
-    values = np.concatenate([here[:, :, None], own[:, :, None], inner, outer], axis=2)
+    start, end = np.array([own, here]), np.array([here, beyond])
+    between = None if splits is None else splits.across(start, end, _PLACES)
+    if between is None or rules.stepped:
+        even = start[..., None] + _SHARES[:, None, None] * (end - start)[..., None]
+        between = even if between is None else np.where(rules.step[:, None] > 0, even, between)
+    values = np.concatenate([here[:, :, None], own[:, :, None], *between], axis=2)
     lower, upper = problem.rows.lower[row][:, :, None], problem.rows.upper[row][:, :, None]
     if problem.space.rounds:
         grid = rules.step[:, None] > 0
@@ -63,7 +65,7 @@ def _places(problem: Problem, row: Array, own: Array, here: Array, far: Array, s
     for at in problem.space.embeddings:
         values[:, at, 2:] = here[:, at, None]
         values[:, at, -1] = far[:, at]
-    outside = (values < lower) | (values > upper) | np.isnan(values)
+    outside = ~((values >= lower) & (values <= upper))
     outside[:, :, OWN] &= ~np.isnan(own)
     for at, choices in rules.allowed.items():
         outside[:, at] |= ~choices[np.nan_to_num(values[:, at]).astype(int)]
@@ -76,22 +78,32 @@ class Splits:
     def __init__(self, columns: Sequence[Array]) -> None:
         self.values = np.concatenate([np.asarray(values, dtype=float) for values in columns])
         self._keys = np.repeat(np.arange(len(columns)), [len(values) for values in columns]) + 1j * self.values
+        single = self.values.astype(np.float32)
+        self._sides = np.array([np.nextafter(single, np.float32(end)) for end in (-np.inf, np.inf)], dtype=float)
 
-    def across(self, column: Array, own: Array, here: Array, most: int) -> Array:
-        """Values (m, most) just across the splits between own and here, on the far side; here itself where fewer."""
+    def across(self, own: Array, here: Array, most: int) -> Array:
+        """Values (..., A, most) just across the splits between own (..., A) and here, on the far side.
+
+        Here itself where there are fewer, or one of the two is missing.
+        """
         if not len(self.values):
-            return np.repeat(here[:, None], most, axis=1)
-        ends = np.empty((2, len(own)), dtype=complex)
-        ends.real = column
+            return np.repeat(here[..., None], most, axis=-1)
+        ends = np.empty((2, *own.shape), dtype=complex)
+        ends.real = np.arange(own.shape[-1])
         np.minimum(own, here, out=ends.imag[0])
         np.maximum(own, here, out=ends.imag[1])
         low, high = np.searchsorted(self._keys, ends)
         count = high - low
-        at = low[:, None] + np.arange(most) * np.maximum(count, 1)[:, None] // most
-        fresh = np.ones(at.shape, dtype=bool)
-        fresh[:, 1:] = at[:, 1:] > at[:, :-1]
-        chosen = self.values[np.minimum(at, len(self.values) - 1)]
-        towards = np.where(here > own, np.float32(np.inf), np.float32(-np.inf))[:, None]
-        far = np.nextafter(chosen.astype(np.float32), towards).astype(here.dtype)
-        inside = (far - own[:, None]) * (far - here[:, None]) <= 0
-        return np.where(fresh & inside & (count > 0)[:, None], far, here[:, None])
+        at = low[..., None] + np.arange(most) * count[..., None] // most
+        far = self._sides[(here > own).view(np.int8)[..., None], np.minimum(at, len(self.values) - 1)]
+        far = far.astype(own.dtype, copy=False)
+        own, here = own[..., None], here[..., None]
+        inside = (far - own) * (far - here) <= 0
+        return np.where(_fresh(most)[np.minimum(count, most)] & inside, far, here)
+
+
+@cache
+def _fresh(most: int) -> Array:
+    """Which of so many, taken evenly among 0, 1, ... most splits, differ from the one before: (most + 1, most)."""
+    count = np.arange(most + 1)[:, None]
+    return (np.diff(np.arange(most) * count // most, axis=1, prepend=-1) > 0) & (count > 0)

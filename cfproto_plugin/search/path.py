@@ -53,7 +53,8 @@ def _search_chunk(problem: Problem, rows: Array, prototypes: Array, kinds: Array
     least = theta / (1 + theta)
     points = _ROUGH if problem.config.polish else _COARSE
     ladder = _ladder(least, points)
-    coarse = np.broadcast_to(ladder, (*prototypes.shape[:2], len(ladder)))
+    coarse = np.empty((*prototypes.shape[:2], len(ladder)))
+    coarse[:] = ladder
     first = _try(problem, rows, prototypes, kinds, coarse)
     if problem.config.polish:
         if problem.config.max_changes is not None:  # polishing can find few changes where the largest will not do
@@ -100,5 +101,6 @@ def _try(problem: Problem, rows: Array, prototypes: Array, kinds: Array, t: Arra
     if problem.config.polish:
         i, j = np.nonzero(first >= 0)
         s = first[i, j]
-        problem.starts.append(Start(rows[i], points[i, j, s], points[i, j, -1], kinds[i, j], leads[i, j, s]))
+        costs = cost.reshape(t.shape)[i, j, s]
+        problem.starts.append(Start(rows[i], points[i, j, s], points[i, j, -1], kinds[i, j], costs, leads[i, j, s]))
     return first

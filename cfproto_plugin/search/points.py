@@ -10,6 +10,7 @@ from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.problem import Problem, Start
 
 _STARTS = 4  # points of every row that are improved
+_ABOVE_ZERO = float(np.finfo(np.float32).tiny)
 _WIDE = 2.0  # times the cost of the nearest: what is farther is not a start
 
 
@@ -23,14 +24,13 @@ class Points:
     far: Array  # how far out every column may go again
     cost: Array  # infinite where the point is no counterfactual yet
     lead: Array
-    floor: Array  # the cost it may not go below
+    floor: Array  # the cost it may not go below, above zero: the row itself is no counterfactual
     reach: Array  # the best lead so far of a point that keeps the rules but has not changed class
 
 
 def starting_points(problem: Problem, amount: float) -> Points:
     """The nearest starts of every row; the best found so far of rows that have none."""
-    row, x, far, kind, lead = (np.concatenate(part) for part in zip(_best(problem), *problem.starts, strict=True))
-    cost = problem.cost(x, row)
+    row, x, far, kind, cost, lead = _starts(problem)
     order = np.lexsort((cost, row))
     row, cost = row[order], cost[order]
     first = np.searchsorted(row, row)
@@ -44,22 +44,28 @@ def starting_points(problem: Problem, amount: float) -> Points:
         lead[unknown] = problem.free_lead(x[unknown], row[unknown])
     valid = (lead > 0) & problem.permitted(x, row)
     reach = np.full(len(row), -np.inf)
-    return Points(row, kind[kept], x, far[kept], np.where(valid, cost, np.inf), lead, (1 - amount) * cost, reach)
+    floor = np.maximum((1 - amount) * cost, _ABOVE_ZERO)
+    return Points(row, kind[kept], x, far[kept], np.where(valid, cost, np.inf), lead, floor, reach)
 
 
-def _best(problem: Problem) -> Start:
-    """The best of rows that have no start and were not polished before."""
-    found = np.isfinite(problem.best.cost) & ~problem.polished
+def _starts(problem: Problem) -> Start:
+    """All starts, and the best of rows that have none and were not polished before."""
+    best = problem.best
+    found = np.isfinite(best.cost) & ~problem.polished
     for start in problem.starts:
         found[start.row] = False
-    row = np.flatnonzero(found)
-    x = problem.best.x[row]
-    return Start(row, x, x, problem.best.kind[row], np.full(len(row), np.nan))
+    row, starts = np.flatnonzero(found), problem.starts
+    if len(row) or not starts:
+        starts = [
+            *starts,
+            Start(row, best.x[row], best.x[row], best.kind[row], best.cost[row], np.full(len(row), np.nan)),
+        ]
+    return starts[0] if len(starts) == 1 else Start(*(np.concatenate(part) for part in zip(*starts, strict=True)))
 
 
 def worthwhile(problem: Problem, points: Points, x: Array, owner: Array, cost: Array, least: float) -> Array:
     """Which points gain more than the least over their owner, do not fall below its floor, and have a wanted class."""
-    worth = (cost < (1 - least) * points.cost[owner]) & (cost >= points.floor[owner]) & (cost > 0)
+    worth = (cost < (1 - least) * points.cost[owner]) & (cost >= points.floor[owner])
     at = np.flatnonzero(worth)
     at = at[~problem.space.broken(x[at], problem.rows.take(points.row[owner[at]]))]
     worth[:] = False

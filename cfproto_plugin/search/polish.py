@@ -13,14 +13,13 @@ from cfproto_plugin.search.boundary import slide
 from cfproto_plugin.search.moves import HERE, OWN, Moves, Splits, moves_of
 from cfproto_plugin.search.points import Points, starting_points
 from cfproto_plugin.search.problem import Problem, firsts
-from cfproto_plugin.space import counts_changes
 
 _LEAST_GAIN = 1e-2  # of the cost, below which a move is not worth a round
 _TRADES = np.linspace(0, 1, 32)  # prices of the lead that are tried in a round, from the lowest to the highest
 _BEYOND = np.array([0.5, *[1.0] * (len(_TRADES) - 2), 2.0])  # at the ends every column is past its own
 _KEPT = (4, 2, 1)  # points of a row that go on after so many rounds
 _ROUNDS = 20
-_WORTH = 0.2  # of the cost: a round that gained less was the last
+_WORTH = 0.35  # of the cost: a round that gained less was the last
 _CELLS_PER_CHUNK = 500_000  # more do not fit the cache
 
 
@@ -38,43 +37,38 @@ def polish(problem: Problem, amount: float, splits: Splits | None) -> None:
         slide(problem, points)
         points.far = points.x.copy()
         points.lead = problem.free_lead(points.x, points.row)
-    active = np.arange(len(points.row))
-    for number in range(_ROUNDS):
-        active = _best_of_row(points, active, _KEPT[min(number, len(_KEPT) - 1)])
-        if not len(active) or problem.out_of_time():
-            break
-        before = points.cost.copy()
-        with problem.clock(np.unique(points.row[active])):
-            active = _round(problem, points, active, splits)
-        active = active[~(points.cost[active] > (1 - _WORTH) * before[active])]
-        problem.report(1 - len(active) / len(points.row))
+    with problem.clock(points.row[firsts(points.row)]):
+        _rounds(problem, points, splits)
     problem.polish_calls += problem.model.calls - calls
     _keep(problem, points)
 
 
+def _rounds(problem: Problem, points: Points, splits: Splits | None) -> None:
+    active = np.arange(len(points.row))
+    for number in range(_ROUNDS):
+        active = _best_of_row(points, active, _KEPT[min(number, len(_KEPT) - 1)])
+        if not len(active) or problem.out_of_time():
+            return
+        before = points.cost.copy()
+        active = np.concatenate([_improve(problem, points, part, splits) for part in _parts(points, active)])
+        active = active[~(points.cost[active] > (1 - _WORTH) * before[active])]
+        problem.report(1 - len(active) / len(points.row))
+
+
 def _keep(problem: Problem, points: Points) -> None:
-    before = problem.best.cost.copy()
+    best, before = problem.best, problem.best.cost.copy()
     taken = problem.keep(points.row, points.x, points.cost)
-    for point in taken:
-        i = points.row[point]
-        problem.best.kind[i] = points.kind[point]
-        led = problem.best.note[i].partition(" at ")[0]
-        problem.best.note[i] = f"{led}, polished from {before[i]:.3g} to {problem.best.cost[i]:.3g}"
-        if np.isinf(before[i]):
-            count = counts_changes(points.x[[point]], problem.rows.x[[i]])[0]
-            problem.best.note[i] = f"reached on the way to a prototype with {count} change{'s' if count > 1 else ''}"
+    row = points.row[taken]
+    best.kind[row], best.floor[row], best.before[row] = points.kind[taken], points.floor[taken], before[row]
 
 
 def _best_of_row(points: Points, active: Array, most: int) -> Array:
     """The cheapest active points of every row, so many of each."""
+    if len(active) <= most:
+        return active
     order = active[np.lexsort((points.cost[active], points.row[active]))]
     row = points.row[order]
     return order[np.arange(len(row)) - np.searchsorted(row, row) < most]
-
-
-def _round(problem: Problem, points: Points, active: Array, splits: Splits | None) -> Array:
-    """Try to improve the active points; return those that improved."""
-    return np.concatenate([_improve(problem, points, part, splits) for part in _parts(points, active)])
 
 
 def _parts(points: Points, active: Array) -> list[Array]:
@@ -84,6 +78,7 @@ def _parts(points: Points, active: Array) -> list[Array]:
 
 
 def _improve(problem: Problem, points: Points, active: Array, splits: Splits | None) -> Array:
+    """Try to improve the active points; return those that moved."""
     moves = moves_of(problem, points, active, splits)
     effect, single = _effects(problem, points, active, moves)
     choice = np.concatenate([together(moves.cost, effect, problem.config.max_changes), single], axis=1)
@@ -92,33 +87,35 @@ def _improve(problem: Problem, points: Points, active: Array, splits: Splits | N
     point, number = np.nonzero(_worth_trying(points, active, cost))
     if not len(point):
         return active[:0]
+    lead = np.full(cost.shape, -np.inf)
     x = moves.values[point[:, None], column, choice[point, number]]
-    return _move(problem, points, active[point], x, cost[point, number])
-
-
-def _move(problem: Problem, points: Points, owner: Array, x: Array, cost: Array) -> Array:
-    """Predict candidates for points and move every one to its best; return the points that moved."""
-    row = points.row[owner]
-    return _take(points, owner, x, cost, problem.lead(x, row))
-
-
-def _take(points: Points, owner: Array, x: Array, cost: Array, lead: Array) -> Array:
-    """Move every point to its cheapest valid candidate, or where it has none yet to that of most lead; return which."""
-    valid = lead > 0
-    closer = np.isinf(points.cost[owner]) & (lead > points.reach[owner])
-    at = np.flatnonzero(valid | closer)
-    at = at[np.lexsort((np.where(valid, cost, -lead)[at], ~valid[at], owner[at]))]
-    best = at[firsts(owner[at])]
-    moved = owner[best]
-    points.x[moved], points.lead[moved], points.reach[moved] = x[best], lead[best], lead[best]
-    points.cost[moved] = np.where(valid[best], cost[best], np.inf)
+    lead[point, number] = problem.lead(x, points.row[active[point]])
+    point, number = _best(points, active, cost, lead)
+    moved = active[point]
+    points.x[moved] = moves.values[point[:, None], column, choice[point, number]]
+    points.lead[moved] = points.reach[moved] = lead[point, number]
+    points.cost[moved] = np.where(lead[point, number] > 0, cost[point, number], np.inf)
     return moved
+
+
+def _best(points: Points, active: Array, cost: Array, lead: Array) -> tuple[Array, Array]:
+    """Which points go to which of their candidates (p, m).
+
+    To the cheapest valid one; a point that is no counterfactual yet and has none goes to that of most lead.
+    """
+    valid = lead > 0
+    best, some = np.where(valid, cost, np.inf).argmin(axis=1), valid.any(axis=1)
+    stuck = np.isinf(points.cost[active]) & ~some
+    if stuck.any():
+        best = np.where(stuck, lead.argmax(axis=1), best)
+        some |= stuck & (lead.max(axis=1) > points.reach[active])
+    point = np.flatnonzero(some)
+    return point, best[point]
 
 
 def _worth_trying(points: Points, active: Array, cost: Array) -> Array:
     """Which candidates (p, m) gain enough; of equals the first."""
-    worth = cost < (1 - _LEAST_GAIN) * points.cost[active, None]
-    worth &= (cost >= points.floor[active, None]) & (cost > 0)
+    worth = (cost < (1 - _LEAST_GAIN) * points.cost[active, None]) & (cost >= points.floor[active, None])
     worth[:, 1:] &= cost[:, 1:] != cost[:, :-1]
     return worth
 

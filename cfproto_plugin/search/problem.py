@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,13 +28,18 @@ def lead_of(proba: Array, allowed: Array, kappa: float, min_proba: float | None)
     The lead must exceed the rounding of the model's numbers, so that the same row in another batch has the same class.
     With min_proba it is no more than what the class has above that.
     """
-    least = kappa + 4 * np.finfo(proba.dtype).eps
+    least = kappa + _rounding(proba.dtype)
     if proba.shape[1] == 2 and min_proba is None:  # noqa: PLR2004 then one is allowed, and the other is the row's own
-        first, second = proba.T
-        return np.where(allowed[:, 0], first - second, second - first) - least
+        lead = proba[:, 0] - proba[:, 1]
+        return np.where(allowed[:, 0], lead, -lead) - least
     inside = np.where(allowed, proba, -np.inf).max(axis=1)
     lead = inside - np.where(allowed, -np.inf, proba).max(axis=1) - least
     return np.asarray(lead if min_proba is None else np.minimum(lead, inside - np.nextafter(min_proba, 0)))
+
+
+@cache
+def _rounding(dtype: np.dtype[Any]) -> float:
+    return 4 * float(np.finfo(dtype).eps)
 
 
 def firsts(values: Array) -> Array:
@@ -50,6 +56,7 @@ class Start(NamedTuple):
     x: Array
     far: Array  # the end of the path the point lies on
     kind: Array  # class of the prototype
+    cost: Array
     lead: Array  # NaN where it was not predicted
 
 
@@ -63,13 +70,16 @@ class Best:
     steps: Array
     note: list[str]
     seconds: Array
+    before: Array  # the cost before polishing, NaN where that changed nothing
+    floor: Array  # the cost below which a polished one may not go
 
     @classmethod
     def none(cls, rows: Rows) -> Best:
         """Nothing found yet."""
         n = len(rows.x)
-        empty = np.full_like(rows.x, np.nan)
-        return cls(empty, np.full(n, np.inf), np.full(n, -1), np.zeros(n, dtype=int), [""] * n, np.zeros(n))
+        none, far = np.full(n, np.nan), np.full(n, np.inf)
+        empty, steps = np.full_like(rows.x, np.nan), np.zeros(n, dtype=int)
+        return cls(empty, far, np.full(n, -1), steps, [""] * n, np.zeros(n), none, far.copy())
 
 
 @dataclass
