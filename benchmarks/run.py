@@ -17,6 +17,7 @@ from typing import Any
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import adult
+import constants
 import encoder
 import fitting
 import network
@@ -35,6 +36,7 @@ BENCHMARKS = {
     "adult": adult,
     "encoder": encoder,
     "settings": settings,
+    "constants": constants,
     "scaling": scaling,
     "fitting": fitting,
 }

@@ -86,13 +86,13 @@ class Rules:
         return bool(self.step.any())
 
     @cached_property
-    def _plain(self) -> bool:
+    def plain(self) -> bool:
         """Whether only the training data bounds the columns."""
         return not (self.stepped or (self.fixed | self.rising | self.falling | self.declared).any())
 
     def bounds(self, x: Array) -> tuple[Array, Array]:
         """Lowest and highest value of every cell of table rows x (n, A); for categories see `FeatureSpace.rows`."""
-        if self._plain:
+        if self.plain:
             return np.fmin(self.low, x).astype(x.dtype), np.fmax(self.high, x).astype(x.dtype)
         free = ~self.declared
         lower = np.where(free, np.fmin(self.low, x), self.low)

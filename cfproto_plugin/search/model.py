@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -75,7 +76,7 @@ class SearchModel:
                 f"the model returned shape {proba.shape} for {len(x)} rows; expected ({len(x)}, k) probabilities of "
                 f"{self.n_classes or 'at least 2'} classes. Labels are not enough: pass a function x -> probabilities."
             )
-        if not np.isfinite(proba).all():
+        if not (math.isfinite(proba.sum()) or np.isfinite(proba).all()):
             row = int(np.argwhere(~np.isfinite(proba))[0, 0])
             origin = getattr(self.adapter, "cfproto_origin", "")
             raise ModelError(

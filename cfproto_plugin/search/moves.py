@@ -13,9 +13,10 @@ from cfproto_plugin.search.points import Points
 from cfproto_plugin.search.problem import Problem
 
 HERE, OWN = 0, 1  # places of the present value and of the row's own
-_PLACES = 4  # tried between the two, and as many farther out
-_DEAREST = 0.5  # of the cost of a point: what a move may add to it
-_SHARES = np.arange(1, _PLACES + 1) / np.array([[_PLACES + 1], [_PLACES]])  # of the way, there and farther out
+_PLACES, _EVERY = 8, 4  # so many are tried between the two, and every fourth of as many farther out
+_DEAREST = 0.2  # of the cost of a point: what a move may add to it
+_INNER = np.arange(1, _PLACES + 1) / (_PLACES + 1)
+_OUTER = np.arange(_EVERY, _PLACES + 1, _EVERY) / _PLACES
 
 
 class Moves(NamedTuple):
@@ -30,31 +31,41 @@ def moves_of(problem: Problem, points: Points, active: Array, splits: Splits | N
     """The moves of the active points."""
     row = points.row[active]
     own, here, far = problem.rows.x[row], points.x[active], points.far[active]
-    values = _places(problem, row, own, here, far, splits)
-    changed, fresh = values != own[:, :, None], values != here[:, :, None]
+    values = _places(problem, own, here, far, splits)
     missing = np.isnan(own)
-    if missing.any():
+    some_missing = bool(missing.any())
+    if some_missing or problem.space.rounds or not problem.space.rules.plain:
+        values = _inside(problem, row, values, far)
+    changed, fresh = values != own[:, :, None], values != here[:, :, None]
+    if some_missing:
         changed &= ~(np.isnan(values) & missing[:, :, None])
         fresh[:, :, OWN] &= ~(missing & np.isnan(here))
     fresh[:, :, OWN + 1 :] &= changed[:, :, OWN + 1 :]
     flat = values.transpose(0, 2, 1).reshape(-1, own.shape[1])
     z = problem.space.to_search(flat).reshape(len(own), values.shape[2], -1).transpose(0, 2, 1)
     size = np.abs(z - problem.rows.z[row][:, :, None])
-    cost = problem.config.beta * size + size * size + problem.config.few_changes * changed
+    cost = problem.config.beta * size + size * size
+    if problem.config.few_changes:
+        cost += problem.config.few_changes * changed
     fresh &= cost - cost[:, :, :1] < _DEAREST * points.cost[active, None, None]
     return Moves(values, cost, fresh)
 
 
-def _places(problem: Problem, row: Array, own: Array, here: Array, far: Array, splits: Splits | None) -> Array:
+def _places(problem: Problem, own: Array, here: Array, far: Array, splits: Splits | None) -> Array:
     """Values (p, A, V): here, the row's own, some between the two, some farther out."""
     beyond = np.where(np.abs(far - own) > np.abs(here - own), far, here)
     rules = problem.space.rules
-    start, end = np.array([own, here]), np.array([here, beyond])
-    between = None if splits is None else splits.across(start, end, _PLACES)
-    if between is None or rules.stepped:
-        even = start[..., None] + _SHARES[:, None, None] * (end - start)[..., None]
-        between = even if between is None else np.where(rules.step[:, None] > 0, even, between)
-    values = np.concatenate([here[:, :, None], own[:, :, None], *between], axis=2)
+    between = _evenly(own, here, beyond) if splits is None or rules.stepped else np.empty(0)
+    if splits is not None:
+        inner, outer = splits.across(np.array([own, here]), np.array([here, beyond]), _PLACES)
+        across = np.concatenate([inner, outer[..., ::_EVERY]], axis=2)
+        between = np.where(rules.step[:, None] > 0, between, across) if rules.stepped else across
+    return np.concatenate([here[:, :, None], own[:, :, None], between], axis=2)
+
+
+def _inside(problem: Problem, row: Array, values: Array, far: Array) -> Array:
+    """Values (p, A, V) moved onto the grids; the present one in place of what is missing or against a rule."""
+    rules, here, own = problem.space.rules, values[:, :, HERE, None].copy(), values[:, :, OWN]
     lower, upper = problem.rows.lower[row][:, :, None], problem.rows.upper[row][:, :, None]
     if problem.space.rounds:
         grid = rules.step[:, None] > 0
@@ -63,13 +74,20 @@ def _places(problem: Problem, row: Array, own: Array, here: Array, far: Array, s
         single = problem.space.columns.single[:, None]
         values[:, :, 2:] = np.where(single, values.astype(np.float32), values)[:, :, 2:]
     for at in problem.space.embeddings:
-        values[:, at, 2:] = here[:, at, None]
+        values[:, at, 2:] = here[:, at]
         values[:, at, -1] = far[:, at]
     outside = ~((values >= lower) & (values <= upper))
     outside[:, :, OWN] &= ~np.isnan(own)
     for at, choices in rules.allowed.items():
         outside[:, at] |= ~choices[np.nan_to_num(values[:, at]).astype(int)]
-    return np.where(outside, here[:, :, None], values)
+    return np.where(outside, here, values)
+
+
+def _evenly(own: Array, here: Array, beyond: Array) -> Array:
+    inner = own[:, :, None] + _INNER * (here - own)[:, :, None]
+    outer = here[:, :, None] + _OUTER * (beyond - here)[:, :, None]
+    outer[..., -1] = beyond  # without rounding, which might pass a bound
+    return np.concatenate([inner, outer], axis=2)
 
 
 class Splits:

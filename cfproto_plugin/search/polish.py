@@ -15,9 +15,8 @@ from cfproto_plugin.search.points import Points, starting_points
 from cfproto_plugin.search.problem import Problem, firsts
 
 _LEAST_GAIN = 1e-2  # of the cost, below which a move is not worth a round
-_TRADES = np.linspace(0, 1, 32)  # prices of the lead that are tried in a round, from the lowest to the highest
-_BEYOND = np.array([0.5, *[1.0] * (len(_TRADES) - 2), 2.0])  # at the ends every column is past its own
-_KEPT = (4, 2, 1)  # points of a row that go on after so many rounds
+_TRADES = np.linspace(0, 1, 24)  # prices of the lead that are tried in a round, from the lowest to the highest
+_KEPT = (4, 1)  # points of a row that go on after so many rounds
 _ROUNDS = 20
 _WORTH = 0.35  # of the cost: a round that gained less was the last
 _CELLS_PER_CHUNK = 500_000  # more do not fit the cache
@@ -147,7 +146,9 @@ def together(cost: Array, effect: Array, max_changes: int | None) -> Array:
     rate = np.divide(saved, lost, out=np.zeros_like(saved), where=trade)
     high = np.maximum(rate.max(axis=(1, 2)), 1e-12)
     low = np.minimum(np.where(trade, rate, np.inf).min(axis=(1, 2)), high)
-    price = low[:, None] * (high / low)[:, None] ** _TRADES * _BEYOND
+    price = low[:, None] * (high / low)[:, None] ** _TRADES
+    price[:, 0] /= 2  # at both ends every column is past its own
+    price[:, -1] *= 2
     score = (-price).astype(np.float32)[:, :, None, None] * effect.astype(np.float32)[:, None]
     score += cost.astype(np.float32)[:, None]
     choice = score.argmin(axis=3)
