@@ -131,7 +131,7 @@ def _gradient(adapter: ModelAdapter | None, problem: Problem) -> GradientAdapter
 def _way(problem: Problem, i: int) -> str:
     """How the counterfactual of a row was found."""
     note, before = problem.best.note[i], problem.best.before[i]
-    if np.isnan(before):
+    if np.isnan(before) or before == problem.best.cost[i]:
         return note
     if np.isinf(before):
         count = counts_changes(problem.best.x[i], problem.rows.x[i])

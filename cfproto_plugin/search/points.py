@@ -24,7 +24,7 @@ class Points:
     far: Array  # how far out every column may go again
     cost: Array  # infinite where the point is no counterfactual yet
     lead: Array
-    floor: Array  # the cost it may not go below, above zero: the row itself is no counterfactual
+    floor: Array  # the cost it may not go below
     reach: Array  # the best lead so far of a point that keeps the rules but has not changed class
 
 
@@ -44,8 +44,13 @@ def starting_points(problem: Problem, amount: float) -> Points:
         lead[unknown] = problem.free_lead(x[unknown], row[unknown])
     valid = (lead > 0) & problem.permitted(x, row)
     reach = np.full(len(row), -np.inf)
-    floor = np.maximum((1 - amount) * cost, _ABOVE_ZERO)
-    return Points(row, kind[kept], x, far[kept], np.where(valid, cost, np.inf), lead, floor, reach)
+    reached = np.where(valid, cost, np.inf)
+    return Points(row, kind[kept], x, far[kept], reached, lead, floor_of(amount, cost), reach)
+
+
+def floor_of(amount: float, cost: Array) -> Array:
+    """The cost that polishing by this amount may not go below, above zero: the row itself is no counterfactual."""
+    return np.maximum((1 - amount) * cost, _ABOVE_ZERO)
 
 
 def _starts(problem: Problem) -> Start:

@@ -11,7 +11,7 @@ import numpy as np
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.boundary import slide
 from cfproto_plugin.search.moves import HERE, OWN, Moves, Splits, moves_of
-from cfproto_plugin.search.points import Points, starting_points
+from cfproto_plugin.search.points import Points, floor_of, starting_points
 from cfproto_plugin.search.problem import Problem, firsts
 
 _LEAST_GAIN = 1e-2  # of the cost, below which a move is not worth a round
@@ -39,7 +39,7 @@ def polish(problem: Problem, amount: float, splits: Splits | None) -> None:
     with problem.clock(points.row[firsts(points.row)]):
         _rounds(problem, points, splits)
     problem.polish_calls += problem.model.calls - calls
-    _keep(problem, points)
+    _keep(problem, points, amount)
 
 
 def _rounds(problem: Problem, points: Points, splits: Splits | None) -> None:
@@ -54,11 +54,14 @@ def _rounds(problem: Problem, points: Points, splits: Splits | None) -> None:
         problem.report(1 - len(active) / len(points.row))
 
 
-def _keep(problem: Problem, points: Points) -> None:
+def _keep(problem: Problem, points: Points, amount: float) -> None:
     best, before = problem.best, problem.best.cost.copy()
+    row = points.row[firsts(points.row)]
+    row = row[np.isfinite(before[row])]
+    best.before[row], best.floor[row] = before[row], floor_of(amount, before[row])
     taken = problem.keep(points.row, points.x, points.cost)
     row = points.row[taken]
-    best.kind[row], best.floor[row], best.before[row] = points.kind[taken], points.floor[taken], before[row]
+    best.before[row], best.floor[row], best.kind[row] = before[row], points.floor[taken], points.kind[taken]
 
 
 def _best_of_row(points: Points, active: Array, most: int) -> Array:

@@ -70,8 +70,8 @@ class Best:
     steps: Array
     note: list[str]
     seconds: Array
-    before: Array  # the cost before polishing, NaN where that changed nothing
-    floor: Array  # the cost below which a polished one may not go
+    before: Array  # the cost before polishing, NaN where there was none
+    floor: Array  # the cost that polishing may not go below, infinite where there was none
 
     @classmethod
     def none(cls, rows: Rows) -> Best:
