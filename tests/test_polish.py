@@ -142,6 +142,44 @@ def test_values_across_splits_lie_beyond_them_and_not_beyond_the_present_value()
     assert Splits([np.array([])]).across(np.array([0.0]), np.array([1.0]), 2).tolist() == [[1.0, 1.0]]
 
 
+@pytest.fixture
+def measured(monkeypatch):
+    """How many moves every round measures. The effect of others counts as none: were one cheaper, all would take it."""
+    from cfproto_plugin.search import polish
+
+    moves_of, counts = polish.moves_of, []
+
+    def checked(*arguments):
+        moves = moves_of(*arguments)
+        assert ((moves.cost[:, :, :1] - moves.cost)[~moves.fresh] <= 1e-12).all()
+        counts.append(moves.fresh.sum())
+        return moves
+
+    monkeypatch.setattr(polish, "moves_of", checked)
+    return counts
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [Features(), Features(integer=range(30)), Features(step={3: 10.0, 21: 2.0}), Features(ranges={0: (12, 14)})],
+    ids=["none", "integer", "step", "ranges"],
+)
+def test_a_move_that_is_not_measured_never_looks_cheaper(forest, rows, rules, measured):
+    train, x = np.rint(rows[0]), np.rint(rows[1])
+    CounterfactualExplainer(forest, features=rules).fit(train).explain(x)
+    assert sum(measured) > 1000
+
+
+def test_a_category_that_is_not_measured_never_looks_cheaper(measured):
+    from sklearn.ensemble import RandomForestClassifier
+
+    rng = np.random.default_rng(4)
+    x = np.column_stack([rng.integers(0, 4, (400, 3)), rng.normal(size=(400, 2))])
+    model = RandomForestClassifier(30, random_state=0).fit(x, x[:, 0] * x[:, 1] + 2 * x[:, 3] > 3)
+    CounterfactualExplainer(model, features=Features(categorical=(0, 1, 2))).fit(x).explain(x[:60])
+    assert sum(measured) > 100
+
+
 def test_prototype_class_is_that_of_the_point_that_was_polished():
     from sklearn.datasets import load_wine
     from sklearn.ensemble import RandomForestClassifier

@@ -26,9 +26,9 @@ only. Everything ran on one thread of a shared two-core machine (`OMP_NUM_THREAD
 TensorFlow): times compare within this page, not with other machines. Ours, NICE and treecf took turns in three rounds,
 and their times are medians of the rounds. NICE and treecf measure distances in standard deviations here, as EN does,
 which gives them a lower EN than their defaults on Breast Cancer; alibi runs 500 iterations, half its default. What NICE
-none returns is a training row, so that one of its own five neighbours is itself. The constants of our polishing, and
-where the path begins without it, were chosen on these models and near these rows, which the peers' were not; what is
-left of that on new splits is in [decisions](decisions.md).
+none returns is a training row, so that one of its own five neighbours is itself. The constants of our polishing were
+chosen on [other cases](benchmarks.md), after a first choice on these; where our path begins without polishing was
+chosen here, which the peers' settings were not, and what is left of that elsewhere is in [decisions](decisions.md).
 
 ![Time against EN, L0 and 5NN](pictures/peers.png)
 """

@@ -64,7 +64,7 @@ def _places(problem: Problem, own: Array, here: Array, far: Array, splits: Split
 
 
 def _inside(problem: Problem, row: Array, values: Array, far: Array) -> Array:
-    """Values (p, A, V) moved onto the grids; the present one in place of what is missing or against a rule."""
+    """Values (p, A, V) moved onto the grids; the present one in place of what is missing, double or against a rule."""
     rules, here, own = problem.space.rules, values[:, :, HERE, None].copy(), values[:, :, OWN]
     lower, upper = problem.rows.lower[row][:, :, None], problem.rows.upper[row][:, :, None]
     if problem.space.rounds:
@@ -78,6 +78,7 @@ def _inside(problem: Problem, row: Array, values: Array, far: Array) -> Array:
         values[:, at, -1] = far[:, at]
     outside = ~((values >= lower) & (values <= upper))
     outside[:, :, OWN] &= ~np.isnan(own)
+    outside[:, :, 2:] |= values[:, :, 2:] == own[:, :, None]  # that has a place of its own
     for at, choices in rules.allowed.items():
         outside[:, at] |= ~choices[np.nan_to_num(values[:, at]).astype(int)]
     return np.where(outside, here, values)
