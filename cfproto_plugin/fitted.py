@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -195,7 +196,13 @@ def _splits(adapter: ModelAdapter, columns: Columns) -> Splits | None:
     if not columns.plain or not isinstance(adapter, HasThresholds):
         return None
     found = adapter.thresholds()
-    return Splits(found) if len(found) == len(columns.attributes) else None
+    if len(found) != len(columns.attributes):
+        return None
+    own: Sequence[str] = getattr(adapter, "feature_names", None) or ()  # of an adapter that takes them in any order
+    names = list(map(str, columns.names or ()))
+    if set(names) == set(own):
+        found = [found[own.index(name)] for name in names] or found
+    return Splits(found)
 
 
 def _class_labels(adapter: ModelAdapter, n_columns: int) -> Array:

@@ -14,6 +14,7 @@ from cfproto_adapters.xgboost_adapter import _quick_predict, cfproto_adapters, x
 from sklearn.base import BaseEstimator
 from sklearn.datasets import load_breast_cancer, load_iris
 
+from cfproto_plugin import CounterfactualExplainer
 from cfproto_plugin.errors import ModelError, NotFittedError
 from cfproto_plugin.protocols import HasClasses, HasThresholds
 from cfproto_plugin.testing import check_adapter
@@ -388,3 +389,17 @@ def test_claims_are_classes_of_imported_modules_and_come_before_scikit_learn():
         nearest = min(cls.__mro__.index(base) for base in claimed if base in cls.__mro__)
         assert nearest < cls.__mro__.index(BaseEstimator)
     assert xgb.Booster in claimed
+
+
+def test_split_values_follow_the_columns_of_the_training_data():
+    """The frame may have the model's columns in another order; the answers are the same."""
+    frame = pd.DataFrame(X, columns=NAMES)
+    model = classifier(frame)
+    turned = frame[NAMES[::-1]]
+    explainer = CounterfactualExplainer(model).fit(turned)
+    np.testing.assert_array_equal(
+        explainer.fitted_.splits.values, np.concatenate(xgboost_adapter(model).thresholds()[::-1])
+    )
+    expected = CounterfactualExplainer(model).fit(frame).explain(frame[:10]).counterfactual
+    found = explainer.explain(turned[:10]).counterfactual
+    pd.testing.assert_frame_equal(found[NAMES], expected, rtol=1e-6)

@@ -75,12 +75,12 @@ class XGBoostAdapter:
         self._missing = getattr(model, "missing", math.nan)
         self._n_columns = int(config["learner_model_param"]["num_feature"])
         self._n_groups = max(1, int(config["learner_model_param"]["num_class"]))
-        self._names: list[str] | None = booster.feature_names
+        self.feature_names: list[str] | None = booster.feature_names
         self._categorical = "c" in (booster.feature_types or ())
         self._iterations = iteration_range or (0, getattr(booster, "best_iteration", -1) + 1)  # (0, 0) is all of them
         self._cut = 0.0
         self._seen: tuple[Any, list[Any] | None] = (None, None)  # the columns last asked about, and their order
-        self.accepts_frames = self._names is not None
+        self.accepts_frames = self.feature_names is not None
         if hasattr(model, "n_classes_"):
             self.classes = np.asarray(model.classes_)
             self._cut = 0.5
@@ -136,7 +136,7 @@ class XGBoostAdapter:
     def _order(self, columns: Any) -> list[Any] | None:
         """The columns in the model's order; None if that is their own."""
         labels = {_column_name(label): label for label in columns}
-        names = self._names or list(labels)
+        names = self.feature_names or list(labels)
         if set(labels) != set(names) or len(columns) != self._n_columns:
             raise ModelError(
                 f"the frame has {len(columns)} columns, the XGBoost model was trained with {self._n_columns}; "
