@@ -2,8 +2,9 @@
 
 They were chosen on ten data sets apart from those of [the comparison](peers.md), or split otherwise, with XGBoost and a
 random forest of 100 trees on each, 60 held-back rows: `EN` is the ratio of 0.1·L1 + L2 to that of the constants as they
-are, the geometric mean over all rows, `worst` that of the data set and model where it is largest. `EN again` is the
-same on other splits with other models, which had no part in the choice. `predicted` is the ratio of predicted rows.
+are, the geometric mean over all rows, none counting for more than a factor of two: some rows lie on a split, and their
+EN is next to nothing. `worst` is that of the data set and model where it is largest. `EN again` is the same on other
+splits with other models, which had no part in the choice. `predicted` is the ratio of predicted rows.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def _ratios(now: list[tuple[np.ndarray, float]], standard: list[tuple[np.ndarray
     """(2, cases): of EN, the geometric mean over the rows, and of predicted rows."""
     return np.array(
         [
-            (np.exp(np.mean(np.log(en / usual))), count / usual_count)
+            (np.exp2(np.clip(np.log2(en / usual), -1, 1).mean()), count / usual_count)
             for (en, count), (usual, usual_count) in zip(now, standard, strict=True)
         ]
     ).T

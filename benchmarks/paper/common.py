@@ -70,7 +70,7 @@ def per_cent(change: float) -> str:
     """-0.87 is "-87 %"; what would be rounded to nothing left keeps a digit more."""
     if math.isnan(change):
         return "-"
-    return f"{100 * change:+.1f} %" if -1 < change < -0.99 else f"{100 * change:+.0f} %"
+    return f"{100 * change:+.1f} %" if -1 < change < -0.99 else f"{round(100 * change):+d} %"
 
 
 def markdown(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:

@@ -15,8 +15,8 @@ from cfproto_plugin.search.problem import Problem
 HERE, OWN = 0, 1  # places of the present value and of the row's own
 _PLACES, _EVERY = 8, 4  # so many are tried between the two, and every fourth of as many farther out
 _DEAREST = 0.2  # of the cost of a point: what a move may add to it
-_INNER = np.arange(1, _PLACES + 1) / (_PLACES + 1)
-_OUTER = np.arange(_EVERY, _PLACES + 1, _EVERY) / _PLACES
+_INNER = np.array([0.2, 0.4, 0.6, 0.75, 0.85, 0.92, 0.96, 0.985])  # where there are no splits, denser towards here
+_OUTER = np.array([0.5, 1.0])
 
 
 class Moves(NamedTuple):
