@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from cfproto_plugin.protocols import Array
+from cfproto_plugin.search.points import floor_of
 from cfproto_plugin.search.problem import Problem
 from cfproto_plugin.space import Rows
 
@@ -35,7 +36,7 @@ def _search_row(problem: Problem, row: int, train: Array, count: int) -> None:
     values = _values(problem, own, train, count)
     width = max(1, min(_WIDTH, _CELLS // values.size // len(values)))
     beam = own.x
-    for number in range(1, (problem.config.max_changes or 0) + 1):
+    for _ in range(problem.config.max_changes or 0):
         x = _one_more(beam, values, own.x[0])
         rows = np.full(len(x), row)
         lead = problem.free_lead(x, rows)
@@ -43,7 +44,9 @@ def _search_row(problem: Problem, row: int, train: Array, count: int) -> None:
         at = at[problem.permitted(x[at], rows[at]) & ~problem.space.broken(x[at], problem.rows.take(rows[at]))]
         if len(at):
             problem.keep(rows[at], x[at], problem.cost(x[at], rows[at]))
-            problem.best.note[row] = f"reached with {number} change{'s' if number > 1 else ''}, added one by one"
+            problem.best.note[row] = "reached by changes added one by one"
+            if problem.config.polish:
+                problem.best.floor[row] = floor_of(problem.config.polish, problem.best.cost[row])
             return
         beam = _best_sets(x, lead, problem.cost(x, rows), own.x[0], width)
         if not len(beam):
