@@ -43,7 +43,10 @@ class HasThresholds(Protocol):
     """A tree model that can say where it splits."""
 
     def thresholds(self) -> list[Array]:
-        """Sorted split values, one array per model-input column."""
+        """Sorted split values, one array per model-input column.
+
+        An adapter that takes columns by name in any order has their names as `feature_names`, in the order of these.
+        """
         ...
 
 
