@@ -45,7 +45,7 @@ def _look(problem: Problem, rows: Array, proba: Array) -> Array:
     good &= ~problem.space.broken(x, problem.rows.take(row)) & problem.permitted(x, row)
     proba[rows] = np.where(good[:n, None], again[:n], np.nan)
     at = np.flatnonzero(good[n:]) + n
-    return np.asarray(row[at[problem.keep(row[at], x[at], cost[at])]])
+    return np.asarray(row[at[problem.keep(row[at], x[at], cost[at])]]) if len(at) else at
 
 
 def _taken_back(problem: Problem, rows: Array) -> tuple[Array, Array, Array]:

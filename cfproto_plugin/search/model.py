@@ -44,8 +44,10 @@ class SearchModel:
 
     def _in_batches(self, x: Array) -> Array:
         size = max(1, self._cells // x.shape[1])
+        if len(x) <= size:
+            return self._call(x)
         parts = [self._call(x[i : i + size]) for i in range(0, len(x), size)]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return np.concatenate(parts)
 
     def at(self, rows: Rows) -> Callable[[Array], tuple[Array, Callable[[Array], Array]]]:
         """The vjp of the model at search points of these rows, for models with gradients."""

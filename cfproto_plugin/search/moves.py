@@ -11,6 +11,7 @@ import numpy as np
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.points import Points
 from cfproto_plugin.search.problem import Problem
+from cfproto_plugin.space import changes
 
 HERE, OWN = 0, 1  # places of the present value and of the row's own
 _PLACES, _EVERY = 8, 4  # so many are tried between the two, and every fourth of as many farther out
@@ -32,21 +33,17 @@ def moves_of(problem: Problem, points: Points, active: Array, splits: Splits | N
     row = points.row[active]
     own, here, far = problem.rows.x[row], points.x[active], points.far[active]
     values = _places(problem, own, here, far, splits)
-    missing = np.isnan(own)
-    some_missing = bool(missing.any())
-    if some_missing or problem.space.rounds or not problem.space.rules.plain:
+    if problem.space.rounds or not problem.space.rules.plain or np.isnan(own).any():
         values = _inside(problem, row, values, far)
-    changed, fresh = values != own[:, :, None], values != here[:, :, None]
-    if some_missing:
-        changed &= ~(np.isnan(values) & missing[:, :, None])
-        fresh[:, :, OWN] &= ~(missing & np.isnan(here))
-    fresh[:, :, OWN + 1 :] &= changed[:, :, OWN + 1 :]
+        fresh = changes(values, here[:, :, None])
+    else:
+        fresh = values != here[:, :, None]
     flat = values.transpose(0, 2, 1).reshape(-1, own.shape[1])
     z = problem.space.to_search(flat).reshape(len(own), values.shape[2], -1).transpose(0, 2, 1)
     size = np.abs(z - problem.rows.z[row][:, :, None])
     cost = problem.config.beta * size + size * size
     if problem.config.few_changes:
-        cost += problem.config.few_changes * changed
+        cost += problem.config.few_changes * changes(values, own[:, :, None])
     fresh &= cost - cost[:, :, :1] < _DEAREST * points.cost[active, None, None]
     return Moves(values, cost, fresh)
 

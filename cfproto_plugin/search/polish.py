@@ -36,10 +36,11 @@ def polish(problem: Problem, amount: float, splits: Splits | None) -> None:
         slide(problem, points)
         points.far = points.x.copy()
         points.lead = problem.free_lead(points.x, points.row)
-    with problem.clock(points.row[firsts(points.row)]):
+    rows = points.row[firsts(points.row)]
+    with problem.clock(rows):
         _rounds(problem, points, splits)
     problem.polish_calls += problem.model.calls - calls
-    _keep(problem, points, amount)
+    _keep(problem, points, amount, rows)
 
 
 def _rounds(problem: Problem, points: Points, splits: Splits | None) -> None:
@@ -54,10 +55,9 @@ def _rounds(problem: Problem, points: Points, splits: Splits | None) -> None:
         problem.report(1 - len(active) / len(points.row))
 
 
-def _keep(problem: Problem, points: Points, amount: float) -> None:
+def _keep(problem: Problem, points: Points, amount: float, rows: Array) -> None:
     best, before = problem.best, problem.best.cost.copy()
-    row = points.row[firsts(points.row)]
-    row = row[np.isfinite(before[row])]
+    row = rows[np.isfinite(before[rows])]
     best.before[row], best.floor[row] = before[row], floor_of(amount, before[row])
     taken = problem.keep(points.row, points.x, points.cost)
     row = points.row[taken]
