@@ -200,8 +200,8 @@ def _splits(adapter: ModelAdapter, columns: Columns) -> Splits | None:
         return None
     own: Sequence[str] = getattr(adapter, "feature_names", None) or ()  # of an adapter that takes them in any order
     names = list(map(str, columns.names or ()))
-    if set(names) == set(own):
-        found = [found[own.index(name)] for name in names] or found
+    if own and set(names) == set(own):
+        found = [found[own.index(name)] for name in names]
     return Splits(found)
 
 

@@ -116,7 +116,7 @@ class Rules:
 
     def broken(self, x: Array, own: Array, lower: Array, upper: Array) -> Array:
         """Which rows x (n, A) break a rule as changes of `own`: (n,) bool."""
-        changed = (x != own) & ~(np.isnan(x) & np.isnan(own))
+        changed = changes(x, own)
         bad = (x < lower) | (x > upper) | (np.isnan(x) & changed) | (self.fixed & changed)
         if self.stepped:
             multiple = x / np.where(self.step > 0, self.step, 1.0)
@@ -161,6 +161,11 @@ class Rules:
     def choices(self, at: int) -> Array:
         """The categories an attribute may take: (K,) bool."""
         return self.allowed.get(at, np.ones(len(self.columns.attributes[at].levels), dtype=bool))
+
+
+def changes(x: Array, own: Array) -> Array:
+    """Which attributes differ; two missing values do not."""
+    return np.asarray((x != own) & ~(np.isnan(x) & np.isnan(own)))
 
 
 def _tolerance(multiple: Array, dtype: Any) -> Array:

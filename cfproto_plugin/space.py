@@ -15,7 +15,7 @@ from cfproto_plugin.distances.embedding import embed
 from cfproto_plugin.errors import InputError
 from cfproto_plugin.features import Column, Features
 from cfproto_plugin.protocols import Array, CategoryDistance
-from cfproto_plugin.rules import Rules
+from cfproto_plugin.rules import Rules, changes
 
 
 class Rows(NamedTuple):
@@ -170,11 +170,6 @@ def _weights(columns: Columns, given: Mapping[Column, float]) -> Array:
     for column, weight in given.items():
         weights[columns.find(column, "weights")] = weight
     return weights
-
-
-def changes(x: Array, own: Array) -> Array:
-    """Which attributes differ; two missing values do not."""
-    return np.asarray((x != own) & ~(np.isnan(x) & np.isnan(own)))
 
 
 def counts_changes(x: Array, own: Array) -> Array:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from cfproto_plugin.protocols import Array
+from cfproto_plugin.rules import changes
 from cfproto_plugin.search.problem import Problem, lead_of
-from cfproto_plugin.space import changes
 
 _CELLS_PER_CHUNK = 8_000_000
 

@@ -9,15 +9,15 @@ from typing import NamedTuple
 import numpy as np
 
 from cfproto_plugin.protocols import Array
+from cfproto_plugin.rules import changes
 from cfproto_plugin.search.points import Points
 from cfproto_plugin.search.problem import Problem
-from cfproto_plugin.space import changes
 
 HERE, OWN = 0, 1  # places of the present value and of the row's own
-_PLACES, _EVERY = 8, 4  # so many are tried between the two, and every fourth of as many farther out
+_INNER = np.array([0.2, 0.4, 0.6, 0.75, 0.85, 0.92, 0.96, 0.985])  # of the way from the one to the other
+_OUTER = np.array([0.5, 1.0])  # of the way farther out
+_PLACES, _EVERY = len(_INNER), len(_INNER) // len(_OUTER)  # splits in their place: so many, and every fourth of those
 _DEAREST = 0.2  # of the cost of a point: what a move may add to it
-_INNER = np.array([0.2, 0.4, 0.6, 0.75, 0.85, 0.92, 0.96, 0.985])  # where there are no splits, denser towards here
-_OUTER = np.array([0.5, 1.0])
 
 
 class Moves(NamedTuple):
@@ -52,11 +52,13 @@ def _places(problem: Problem, own: Array, here: Array, far: Array, splits: Split
     """Values (p, A, V): here, the row's own, some between the two, some farther out."""
     beyond = np.where(np.abs(far - own) > np.abs(here - own), far, here)
     rules = problem.space.rules
-    between = _evenly(own, here, beyond) if splits is None or rules.stepped else np.empty(0)
-    if splits is not None:
+    if splits is None:
+        between = _shares(own, here, beyond)
+    else:
         inner, outer = splits.across(np.array([own, here]), np.array([here, beyond]), _PLACES)
-        across = np.concatenate([inner, outer[..., ::_EVERY]], axis=2)
-        between = np.where(rules.step[:, None] > 0, between, across) if rules.stepped else across
+        between = np.concatenate([inner, outer[..., ::_EVERY]], axis=2)
+        if rules.stepped:
+            between = np.where(rules.step[:, None] > 0, _shares(own, here, beyond), between)
     return np.concatenate([here[:, :, None], own[:, :, None], between], axis=2)
 
 
@@ -81,7 +83,7 @@ def _inside(problem: Problem, row: Array, values: Array, far: Array) -> Array:
     return np.where(outside, here, values)
 
 
-def _evenly(own: Array, here: Array, beyond: Array) -> Array:
+def _shares(own: Array, here: Array, beyond: Array) -> Array:
     inner = own[:, :, None] + _INNER * (here - own)[:, :, None]
     outer = here[:, :, None] + _OUTER * (beyond - here)[:, :, None]
     outer[..., -1] = beyond  # without rounding, which might pass a bound
