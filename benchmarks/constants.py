@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from cfproto_plugin import CounterfactualExplainer, SearchConfig
-from cfproto_plugin.search import moves, path, points, polish
+from cfproto_plugin.search.methods import path
+from cfproto_plugin.search.refine import moves, points, polish
 
 ROWS, CHOSEN, AGAIN = 60, 1, 2  # seeds of the splits, the made data and the models
 Change = tuple[Any, str, Any]

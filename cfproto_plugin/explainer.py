@@ -8,20 +8,20 @@ from typing import Any, Self
 
 import numpy as np
 
-from cfproto_plugin.columns import as_batch, is_frame
 from cfproto_plugin.config import SearchConfig
 from cfproto_plugin.errors import ConfigError, InputError, NotFittedError
 from cfproto_plugin.explanation import Explanation
 from cfproto_plugin.features import Features
 from cfproto_plugin.fitted import Fitted, Models, first_prediction
-from cfproto_plugin.progress import Progress, reporting
+from cfproto_plugin.plugins.versions import versions
 from cfproto_plugin.protocols import Array, CategoryDistance, ModelAdapter, PrototypeProvider
 from cfproto_plugin.search.model import SearchModel
 from cfproto_plugin.search.problem import Problem
-from cfproto_plugin.solve import infeasible, solve
-from cfproto_plugin.space import FeatureSpace
-from cfproto_plugin.targets import allowed_classes
-from cfproto_plugin.versions import versions
+from cfproto_plugin.search.progress import Progress, reporting
+from cfproto_plugin.search.solve import infeasible, solve
+from cfproto_plugin.search.targets import allowed_classes
+from cfproto_plugin.tables.columns import as_batch, is_frame
+from cfproto_plugin.tables.space import FeatureSpace
 
 
 class CounterfactualExplainer:

@@ -10,12 +10,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cfproto_plugin.claims import adapt
-from cfproto_plugin.columns import Columns
 from cfproto_plugin.config import SearchConfig
 from cfproto_plugin.errors import ConfigError, InputError, ModelError
 from cfproto_plugin.features import Features
 from cfproto_plugin.plugins import registry
+from cfproto_plugin.plugins.claims import adapt
 from cfproto_plugin.protocols import (
     Array,
     CategoryDistance,
@@ -24,10 +23,11 @@ from cfproto_plugin.protocols import (
     ModelAdapter,
     PrototypeProvider,
 )
-from cfproto_plugin.search.descent import Weights
+from cfproto_plugin.search.methods.descent import Weights
 from cfproto_plugin.search.model import SearchModel
-from cfproto_plugin.search.moves import Splits
-from cfproto_plugin.space import FeatureSpace
+from cfproto_plugin.search.refine.moves import Splits
+from cfproto_plugin.tables.columns import Columns
+from cfproto_plugin.tables.space import FeatureSpace
 
 log = logging.getLogger(__name__)
 _DEEP = 5.0  # theta at which points are about as close to the class as its own rows are

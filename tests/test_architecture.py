@@ -14,7 +14,7 @@ ADAPTERS = sorted((TOP / "adapters").rglob("*.py"))
 FRAMEWORKS = {"torch", "tensorflow", "keras", "xgboost"}
 OPTIONAL = FRAMEWORKS | {"pandas", "matplotlib"}
 ENGINE = ("cfproto_plugin/search", "cfproto_plugin/prototypes", "cfproto_plugin/distances")
-ABOVE_THE_ENGINE = {"explainer", "explanation", "solve", "cli", "demo", "report", "testing"}
+ABOVE_THE_ENGINE = {"explainer", "explanation", "cli", "testing"}
 
 
 def imports(path: Path, *, top_level: bool = False) -> Iterator[str]:
@@ -33,7 +33,7 @@ def named(path: Path) -> str:
 
 @pytest.mark.parametrize("path", CORE, ids=named)
 def test_core_knows_no_framework(path):
-    allowed = {"xgboost"} if path.name == "demo.py" else set()
+    allowed = {"xgboost"} if path.name == "breast_cancer.py" else set()
     assert not {module.partition(".")[0] for module in imports(path)} & (FRAMEWORKS - allowed)
 
 

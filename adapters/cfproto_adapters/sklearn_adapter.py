@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfproto_adapters.sklearn_inputs import Rows, kind, name, unwrap
+from cfproto_adapters.sklearn_parts.inputs import Rows, kind, name, unwrap
 from cfproto_plugin import AdapterSpec, hookimpl
 from cfproto_plugin.errors import InputError, ModelError, NotFittedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cfproto_adapters.sklearn_gradients import Chain, Pullback
+    from cfproto_adapters.sklearn_parts.gradients import Chain, Pullback
     from cfproto_plugin.protocols import Array, Role
 
 
@@ -97,9 +97,9 @@ class SklearnTreeAdapter(SklearnAdapter):
 
 
 def _classifier(model: Any) -> SklearnAdapter:
-    from cfproto_adapters.sklearn_chains import classifier_chain
-    from cfproto_adapters.sklearn_probabilities import probabilities
-    from cfproto_adapters.sklearn_splits import splits
+    from cfproto_adapters.sklearn_parts.chains import classifier_chain
+    from cfproto_adapters.sklearn_parts.probabilities import probabilities
+    from cfproto_adapters.sklearn_parts.splits import splits
 
     _require_classifier(model)
     rows, classes = Rows(model), np.asarray(model.classes_)
@@ -115,7 +115,7 @@ def _classifier(model: Any) -> SklearnAdapter:
 def _transform(model: Any) -> SklearnAdapter:
     from sklearn.base import is_regressor
 
-    from cfproto_adapters.sklearn_chains import transform_chain
+    from cfproto_adapters.sklearn_parts.chains import transform_chain
 
     _require_fitted(model)
     regressor = not hasattr(model, "transform")

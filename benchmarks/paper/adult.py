@@ -26,8 +26,8 @@ from tqdm import tqdm
 
 from cfproto_plugin import CounterfactualExplainer, Explanation, Features, SearchConfig
 from cfproto_plugin.distances import ABDM, MVDM, bin_context
-from cfproto_plugin.distances.embedding import embed
 from cfproto_plugin.metrics import validity
+from cfproto_plugin.tables.embedding import embed
 
 RICH = ">50K"
 REPEATED = ["fnlwgt", "education-num"]  # a survey weight, and education once more as a number

@@ -23,7 +23,7 @@ from store import Arrays, Store
 from tqdm import tqdm
 
 from cfproto_plugin import CounterfactualExplainer, Explanation, Features, SearchConfig
-from cfproto_plugin.claims import adapt
+from cfproto_plugin.plugins.claims import adapt
 from cfproto_plugin.prototypes.encoder import EncoderPrototypes
 
 VALUES_OF_C = 10

@@ -20,7 +20,7 @@ from cfproto_plugin.errors import CfprotoError
 )
 def command(rows: int, output: Path) -> None:
     """Explain an XGBoost model of the Breast Cancer data and write a report."""
-    from cfproto_plugin.demo import run
+    from cfproto_plugin.cli.breast_cancer import run
 
     try:
         run(rows, output, click.echo)

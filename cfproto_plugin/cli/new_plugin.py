@@ -76,7 +76,7 @@ def _write(folder: Path, names: Names) -> None:
     for template, target in FILES.items():
         path = folder / target.format(package=names.package)
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = files("cfproto_plugin").joinpath("templates", template).read_text(encoding="utf-8")
+        text = files("cfproto_plugin").joinpath("cli", "templates", template).read_text(encoding="utf-8")
         path.write_text(Template(text).substitute(words), encoding="utf-8")
 
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfproto_plugin.cells import is_missing
 from cfproto_plugin.explanation import new_class_proba
-from cfproto_plugin.optional import load_pandas
+from cfproto_plugin.helpers.optional import load_pandas
 from cfproto_plugin.report import aligned, pair, ranked
+from cfproto_plugin.tables.cells import is_missing
 
 if TYPE_CHECKING:
     from cfproto_plugin.explanation import Explanation

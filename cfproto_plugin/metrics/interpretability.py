@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from cfproto_plugin.claims import adapt
 from cfproto_plugin.errors import InputError, ModelError, NoAdapterError
 from cfproto_plugin.metrics.sparsity import flat
+from cfproto_plugin.plugins.claims import adapt
 from cfproto_plugin.protocols import Array, ModelAdapter
 
 _EPS = 1e-10  # the paper names an epsilon, not its value; it only keeps 0 / 0 away

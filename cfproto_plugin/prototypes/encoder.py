@@ -7,8 +7,8 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from cfproto_plugin.errors import ConfigError
+from cfproto_plugin.helpers.nearest import nearest_first
 from cfproto_plugin.protocols import Array, ModelAdapter
-from cfproto_plugin.prototypes.ranking import nearest_first
 
 _CHUNK = 4096
 

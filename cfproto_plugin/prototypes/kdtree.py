@@ -6,8 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from cfproto_plugin.helpers.nearest import nearest_first
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.prototypes.ranking import nearest_first
 
 
 class KDTreePrototypes:

@@ -10,7 +10,7 @@ import numpy as np
 
 from cfproto_plugin.errors import ModelError
 from cfproto_plugin.protocols import Array, ModelAdapter
-from cfproto_plugin.space import FeatureSpace, Rows
+from cfproto_plugin.tables.space import FeatureSpace, Rows
 
 _CELLS_PER_CALL = 16_000_000
 _CELLS_OF_A_NETWORK = 100_000  # whose layers hold many times more: 128 images of 28x28

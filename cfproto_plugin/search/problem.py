@@ -14,7 +14,7 @@ import numpy as np
 from cfproto_plugin.config import SearchConfig
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.model import SearchModel
-from cfproto_plugin.space import FeatureSpace, Rows, counts_changes, keep_largest
+from cfproto_plugin.tables.space import FeatureSpace, Rows, counts_changes, keep_largest
 
 
 def elastic_net(delta: Array, beta: float) -> Array:

@@ -6,9 +6,9 @@ import inspect
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from cfproto_plugin.claims import adapt, claimed
 from cfproto_plugin.errors import InputError
 from cfproto_plugin.plugins import registry, type_name
+from cfproto_plugin.plugins.claims import adapt, claimed
 from cfproto_plugin.protocols import ModelAdapter, Role
 from cfproto_plugin.testing.adapters import adapter_checks
 from cfproto_plugin.testing.distances import distance_checks

@@ -7,9 +7,9 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from cfproto_plugin.claims import distance_in_mro, resolve
 from cfproto_plugin.errors import InputError
 from cfproto_plugin.plugins import Registry, type_name
+from cfproto_plugin.plugins.claims import distance_in_mro, resolve
 from cfproto_plugin.protocols import AdapterSpec, DistanceSpec, PrototypeSpec
 from cfproto_plugin.testing.adapters import adapter_checks
 from cfproto_plugin.testing.distances import distance_checks

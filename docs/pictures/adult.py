@@ -20,7 +20,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from cfproto_plugin import CounterfactualExplainer, Explanation, Features
 from cfproto_plugin.datasets import load_adult
 from cfproto_plugin.distances import ABDM, bin_context
-from cfproto_plugin.distances.embedding import embed
+from cfproto_plugin.tables.embedding import embed
 
 HERE = Path(__file__).resolve().parent
 BEFORE, AFTER, TINT, LINE = "#8c8c8c", "#1c7a54", "#d9f0e4", "#d9d9d9"

@@ -1,0 +1,120 @@
+"""Arrays, data frames, labels and settings as strict JSON, and back exactly. pandas only where the data has it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cfproto_plugin.errors import InputError
+from cfproto_plugin.helpers.optional import load_pandas
+from cfproto_plugin.protocols import Array
+
+
+def encode(value: Any, where: str) -> Any:
+    """JSON for a value: plain where JSON has it, else an object whose "$type" says how `_READ` gets it back."""
+    kind, data, more = "", value, {}
+    if hasattr(value, "iloc"):
+        kind, data = "frame", [_encode_column(value.iloc[:, j], where) for j in range(value.shape[1])]
+        more = {axis: _encode_index(getattr(value, axis), where) for axis in ("columns", "index")}
+    elif isinstance(value, (np.ndarray, np.generic)):
+        return _encode_array(np.asarray(value), where)
+    elif isinstance(value, float) and not math.isfinite(value):
+        kind, data = "float", str(value)
+    elif type(value).__name__ == "NAType":
+        kind, data = "NA", None
+    elif isinstance(value, dt.datetime):
+        kind, data = "timestamp", value.isoformat()
+    elif isinstance(value, (list, tuple)):
+        kind, data = "tuple" if isinstance(value, tuple) else "", [encode(item, where) for item in value]
+    elif isinstance(value, dict):
+        simple = "$type" not in value and all(isinstance(key, str) for key in value)
+        items = [(encode(key, where), encode(item, f"{where}[{key!r}]")) for key, item in value.items()]
+        kind, data = ("", dict(items)) if simple else ("dict", items)
+    elif value is not None and not isinstance(value, (bool, int, float, str)):
+        raise InputError(f"{where} holds {value!r} of type {type(value).__name__}, which cannot be written as JSON")
+    return {"$type": kind, "data": data, **more} if kind else data
+
+
+def _encode_array(x: Array, where: str) -> dict[str, Any]:
+    """Numbers and strings as nested lists, dates as counts of their unit, objects one by one."""
+    kind, data = x.dtype.kind, x.tolist()
+    if kind == "O":
+        data = [encode(item, where) for item in x.ravel()]
+    elif kind in "mM":
+        data = x.view(np.int64).tolist()
+    elif kind not in "biufU" or x.dtype == np.longdouble:
+        raise InputError(f"{where} is an array of {x.dtype}, which JSON cannot hold exactly; use float64 or smaller")
+    elif kind == "f" and not np.isfinite(x).all():
+        data = np.where(np.isfinite(x), x.astype(object), x.astype(str).astype(object)).tolist()
+    return {"$type": "array", "dtype": x.dtype.str, "shape": list(x.shape), "data": data}
+
+
+def _encode_column(column: Any, where: str) -> dict[str, Any]:
+    """A Series or Index without its labels."""
+    if isinstance(column.dtype, np.dtype):
+        return _encode_array(column.to_numpy(), where)
+    if str(column.dtype) == "category":
+        codes = getattr(column, "cat", column).codes
+        categories = _encode_index(column.dtype.categories, where)
+        return {"$type": "category", "data": codes.tolist(), "index": categories, "ordered": column.dtype.ordered}
+    cells = [encode(cell, where) for cell in column.to_numpy(dtype=object)]
+    return {"$type": "extension", "dtype": str(column.dtype), "data": cells}
+
+
+def _encode_index(index: Any, where: str) -> dict[str, Any]:
+    names = [encode(name, where) for name in index.names]
+    if index.nlevels > 1:
+        levels = [_encode_index(index.get_level_values(i), where) for i in range(index.nlevels)]
+        return {"$type": "multiindex", "data": levels, "names": names}
+    if hasattr(index, "step"):
+        return {"$type": "range", "data": [index.start, index.stop, index.step], "names": names}
+    return {"$type": "index", "data": _encode_column(index, where), "names": names}
+
+
+def decode(value: Any) -> Any:
+    """The value that `encode` was given."""
+    if isinstance(value, list):
+        return [decode(item) for item in value]
+    if isinstance(value, dict):
+        return _READ[value["$type"]](value) if "$type" in value else {key: decode(item) for key, item in value.items()}
+    return value
+
+
+def _read_array(value: dict[str, Any]) -> Any:
+    dtype = np.dtype(value["dtype"])
+    if dtype.kind == "O":
+        x = np.fromiter(decode(value["data"]), dtype)
+    else:
+        x = np.array(value["data"], dtype=np.int64 if dtype.kind in "mM" else dtype).view(dtype)
+    return x.reshape(value["shape"])[()]
+
+
+def _read_index(value: dict[str, Any]) -> Any:
+    cells = decode(value["data"])
+    return load_pandas().Index(cells, dtype=cells.dtype, name=decode(value["names"])[0])
+
+
+def _read_frame(value: dict[str, Any]) -> Any:
+    pd, index = load_pandas(), decode(value["index"])
+    columns = {j: pd.Series(cells, dtype=cells.dtype, index=index) for j, cells in enumerate(decode(value["data"]))}
+    return pd.DataFrame(columns, index=index).set_axis(decode(value["columns"]), axis=1)
+
+
+_READ: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "array": _read_array,
+    "float": lambda v: float(v["data"]),
+    "tuple": lambda v: tuple(decode(v["data"])),
+    "dict": lambda v: {decode(key): decode(item) for key, item in v["data"]},
+    "frame": _read_frame,
+    "category": lambda v: load_pandas().Categorical.from_codes(v["data"], decode(v["index"]), ordered=v["ordered"]),
+    "extension": lambda v: load_pandas().array(decode(v["data"]), dtype=v["dtype"]),
+    "index": _read_index,
+    "multiindex": lambda v: load_pandas().MultiIndex.from_arrays(decode(v["data"]), names=decode(v["names"])),
+    "range": lambda v: load_pandas().RangeIndex(*v["data"], name=decode(v["names"])[0]),
+    "timestamp": lambda v: load_pandas().Timestamp(v["data"]),
+    "NA": lambda _: load_pandas().NA,
+}

@@ -1,0 +1,1 @@
+"""Published helpers for authors of plugins."""

@@ -1,0 +1,1 @@
+"""The objective and its minimisation: pure numerics over arrays."""

@@ -1,0 +1,116 @@
+"""The terms of the objective and their gradients, over flat search points (n, D). A sum of terms is a term.
+
+Terms name no framework: they form dL/dy themselves and ask the model only to pull it back to dL/dx.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from cfproto_plugin.protocols import Array, GradientAdapter
+from cfproto_plugin.search.objective.gradients import Vjp
+
+
+class Evaluation(NamedTuple):
+    """A term at n points."""
+
+    value: Array  # (n,)
+    gradient: Array  # (n, D)
+    proba: Array | None = None  # (n, k) what the classifier said, if the term asked it
+
+
+class Term(Protocol):
+    """A differentiable part of the objective."""
+
+    def __call__(self, z: Array) -> Evaluation: ...
+
+
+@dataclass(frozen=True)
+class Sum:
+    """The sum of terms."""
+
+    terms: Sequence[Term]
+
+    def __call__(self, z: Array) -> Evaluation:
+        first, *others = [term(z) for term in self.terms]
+        value, gradient, proba = first
+        for other in others:
+            value = value + other.value
+            gradient = gradient + other.gradient
+            proba = other.proba if proba is None else proba
+        return Evaluation(value, gradient, proba)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """c · max(max over i not in T of p_i - max over i in T of p_i, -kappa), T the allowed classes (n, k)."""
+
+    vjp: Vjp
+    c: Array
+    allowed: Array
+    kappa: float
+
+    def __call__(self, z: Array) -> Evaluation:
+        proba, pullback = self.vjp(z)
+        at = np.arange(len(z))
+        outside = np.where(self.allowed, -np.inf, proba).argmax(axis=1)
+        inside = np.where(self.allowed, proba, -np.inf).argmax(axis=1)
+        gap = proba[at, outside] - proba[at, inside]
+        weight = np.where(gap > -self.kappa, self.c, 0)
+        cotangent = np.zeros_like(proba)
+        cotangent[at, outside] = weight
+        cotangent[at, inside] = -weight
+        return Evaluation(self.c * np.maximum(gap, -self.kappa), pullback(cotangent), proba)
+
+
+@dataclass(frozen=True)
+class Distance:
+    """weight · |z - point|^2: L2 with the row itself as the point, L_proto with a prototype in search space."""
+
+    point: Array
+    weight: float = 1.0
+
+    def __call__(self, z: Array) -> Evaluation:
+        gap = z - self.point
+        return Evaluation(self.weight * np.einsum("nd,nd->n", gap, gap), (2 * self.weight) * gap)
+
+
+@dataclass(frozen=True)
+class LatentDistance:
+    """weight · |ENC(z) - prototype|^2, the prototype an encoding (n, *e)."""
+
+    encoder: GradientAdapter
+    prototype: Array
+    shape: tuple[int, ...]
+    weight: float
+
+    def __call__(self, z: Array) -> Evaluation:
+        code, pullback = self.encoder.vjp(z.reshape(len(z), *self.shape))
+        gap = code - self.prototype
+        return Evaluation(self.weight * _squares(gap), pullback((2 * self.weight) * gap).reshape(z.shape))
+
+
+@dataclass(frozen=True)
+class Reconstruction:
+    """weight · |z - AE(z)|^2."""
+
+    autoencoder: GradientAdapter
+    shape: tuple[int, ...]
+    weight: float
+
+    def __call__(self, z: Array) -> Evaluation:
+        x = z.reshape(len(z), *self.shape)
+        copy, pullback = self.autoencoder.vjp(x)
+        gap = x - copy.reshape(x.shape)
+        pulled = pullback(gap.reshape(copy.shape).astype(copy.dtype, copy=False))
+        gradient = (2 * self.weight) * (gap - pulled.reshape(x.shape))
+        return Evaluation(self.weight * _squares(gap), gradient.reshape(z.shape))
+
+
+def _squares(gap: Array) -> Array:
+    flat = gap.reshape(len(gap), -1)
+    return np.asarray(np.einsum("nd,nd->n", flat, flat))

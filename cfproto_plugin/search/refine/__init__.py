@@ -1,0 +1,1 @@
+"""Improving candidates and confirming them."""

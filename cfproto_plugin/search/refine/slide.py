@@ -1,0 +1,85 @@
+"""Sliding a counterfactual along the decision boundary of a model with gradients, towards its row.
+
+At a valid point the lead of the new class is linear to first order, with gradient g. The nearest point that keeps the
+lead solves min beta·|delta|_1 + |delta|^2 subject to g·delta >= b: it is delta(s) = soft(s·g, beta) / 2, clipped to the
+bounds, for the smallest s that satisfies the constraint. A step goes part of the way, as far as the class allows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cfproto_plugin.protocols import Array
+from cfproto_plugin.search.objective.fista import soft_threshold
+from cfproto_plugin.search.problem import Problem
+from cfproto_plugin.search.refine.points import Points, worthwhile
+
+_SHARES = np.array([1.0, 0.8, 0.6, 0.4, 0.25, 0.12, 0.05])  # of the way, tried together
+_ROUNDS = 40
+_LEAST_GAIN = 1e-3
+_BISECTIONS = 40
+_MARGIN = 1e-5  # lead that the linear problem asks for
+
+
+def slide(problem: Problem, points: Points) -> None:
+    """Move the points along the boundary until none gains: one pullback and one predict call a round."""
+    active = np.arange(len(points.row))
+    for _ in range(_ROUNDS):
+        if not len(active) or problem.out_of_time():
+            return
+        with problem.clock(np.unique(points.row[active])):
+            active = _round(problem, points, active)
+
+
+def _round(problem: Problem, points: Points, active: Array) -> Array:
+    """Return the points that moved."""
+    rows = problem.rows.take(points.row[active])
+    z = problem.space.to_search(points.x[active])
+    lead, gradient = _lead(problem, points.row[active], z)
+    delta = z - rows.z
+    least = _MARGIN - lead + (gradient * delta).sum(axis=1)
+    goal = nearest_step(gradient, least, rows.z_lower - rows.z, rows.z_upper - rows.z, problem.config.beta)
+    tried = rows.z[:, None] + delta[:, None] + _SHARES[:, None] * (goal - delta)[:, None]
+    owner = np.repeat(active, len(_SHARES))
+    x, _ = problem.decode(tried.reshape(len(owner), -1).astype(z.dtype), points.row[owner])
+    cost = problem.cost(x, points.row[owner])
+    cost = np.where(worthwhile(problem, points, x, owner, cost, _LEAST_GAIN), cost, np.inf).reshape(len(active), -1)
+    best = cost.argmin(axis=1)
+    moved = np.flatnonzero(np.isfinite(cost.min(axis=1)))
+    points.x[active[moved]] = x.reshape(len(active), len(_SHARES), -1)[moved, best[moved]]
+    points.cost[active[moved]] = cost[moved, best[moved]]
+    return active[moved]
+
+
+def _lead(problem: Problem, row: Array, z: Array) -> tuple[Array, Array]:
+    """How far the best allowed class leads the best other one, and the gradient of that."""
+    proba, pullback = problem.model.at(problem.rows.take(row))(z)
+    at, allowed = np.arange(len(z)), problem.allowed[row]
+    inside = np.where(allowed, proba, -np.inf).argmax(axis=1)
+    outside = np.where(allowed, -np.inf, proba).argmax(axis=1)
+    cotangent = np.zeros_like(proba)
+    cotangent[at, inside], cotangent[at, outside] = 1, -1
+    return proba[at, inside] - proba[at, outside] - problem.config.kappa, pullback(cotangent)
+
+
+def nearest_step(gradient: Array, least: Array, lower: Array, upper: Array, beta: float) -> Array:
+    """argmin of beta·|delta|_1 + |delta|^2 with gradient·delta >= least and delta in the bounds, row by row.
+
+    Where no delta satisfies it, the one that comes nearest to it.
+    """
+
+    def delta(s: Array) -> Array:
+        point = soft_threshold(s[:, None] * gradient, np.zeros_like(gradient), beta) / 2
+        return np.asarray(np.minimum(np.maximum(point, lower), upper))
+
+    low, high = np.zeros(len(gradient)), np.ones(len(gradient))
+    for _ in range(_BISECTIONS):
+        short = (gradient * delta(high)).sum(axis=1) < least
+        if not short.any():
+            break
+        low, high = np.where(short, high, low), np.where(short, 2 * high, high)
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        enough = (gradient * delta(middle)).sum(axis=1) >= least
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    return delta(high)

@@ -1,0 +1,1 @@
+"""The user's columns, the table of numbers and codes made of them, the space of the search, and the rules."""

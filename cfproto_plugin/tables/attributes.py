@@ -1,0 +1,103 @@
+"""What the columns of the training data are: numbers, categories, or groups of one-hot columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cfproto_plugin.errors import ConfigError, InputError, did_you_mean
+from cfproto_plugin.features import Column, Features
+from cfproto_plugin.protocols import Array
+from cfproto_plugin.tables.cells import as_float, categories, cells_of, column_of, is_category, listed
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One column of the table: a number, a category in a column of its own, or a category in a group of columns."""
+
+    name: Any
+    sources: tuple[int, ...]  # the user's columns
+    levels: Any = None  # the categories in the order of their codes, None for a number
+    integer: bool = False  # the dtype of the column holds integers only
+    group: bool = False  # a one-hot group; one category may have no column, its level is None
+
+    @property
+    def dropped(self) -> int:
+        """How many levels of a group have no column: 1 or 0."""
+        return len(self.levels) - len(self.sources)
+
+    def cells(self, part: Array) -> list[Any]:
+        """What the user's columns hold for a column of the table."""
+        if self.levels is None:
+            return [part]
+        if not self.group:
+            return [cells_of(part, self.levels)]
+        return [np.where(np.isnan(part), np.nan, part == at + self.dropped) for at in range(len(self.sources))]
+
+
+def position(column: Column, names: tuple[Any, ...] | None, count: int, rule: str) -> int:
+    """The place of a column among the user's."""
+    if names is not None and column in names:
+        return list(names).index(column)
+    if isinstance(column, (int, np.integer)) and not isinstance(column, bool) and -count <= column < count:
+        return int(column) % count
+    known = listed(names) if names is not None else f"0 to {count - 1}"
+    raise ConfigError(
+        f"{rule} names column {column!r}, which is not there.{did_you_mean(column, names or ())} There are: {known}"
+    )
+
+
+def attributes_of(raw: Any, names: tuple[Any, ...] | None, features: Features) -> tuple[Attribute, ...]:
+    """Numbers and categories in the order of the user's columns; a group stands where its first column stood."""
+    count = int(np.prod(raw.shape[1:]))
+    categorical = {position(column, names, count, "categorical") for column in features.categorical}
+    groups = {
+        name: tuple(position(column, names, count, f"one_hot[{name!r}]") for column in columns)
+        for name, columns in features.one_hot.items()
+    }
+    grouped = {at: name for name, columns in groups.items() for at in columns}
+    if len(grouped) < sum(map(len, groups.values())) or categorical & set(grouped):
+        raise ConfigError(
+            f"a column belongs to two groups of one_hot, or to one and to categorical: {features.one_hot}"
+        )
+    found = []
+    for at in range(count):
+        if at in grouped:
+            if groups[grouped[at]][0] == at:
+                found.append(_one_hot(raw, names, grouped[at], groups[grouped[at]]))
+            continue
+        name = names[at] if names is not None else at
+        dtype = raw.dtypes.iloc[at] if names is not None else raw.dtype
+        if at in categorical or (names is not None and is_category(dtype)):
+            found.append(Attribute(name, (at,), categories(column_of(raw, at), name)))
+        else:
+            found.append(Attribute(name, (at,), integer=names is not None and dtype.kind in "iu"))
+    return tuple(found)
+
+
+def _one_hot(raw: Any, names: tuple[Any, ...] | None, name: Any, columns: tuple[int, ...]) -> Attribute:
+    ones = np.stack([as_float(column_of(raw, at), name) for at in columns], axis=1)
+    dropped = bool((ones.sum(axis=1) == 0).any())
+    labels = [names[at] if names is not None else at for at in columns]
+    levels = np.full(len(labels) + dropped, None, dtype=object)
+    levels[dropped:] = labels  # the dropped level is the first, as encoders drop it: same codes, same embedding
+    return Attribute(name, columns, levels, group=True)
+
+
+def check_dtypes(raw: Any, names: tuple[Any, ...] | None) -> None:
+    """Refuse dates, durations and complex numbers, which are neither numbers nor categories."""
+    if names is not None:
+        check_unique(names, "the training data")
+    for name, dtype in [(None, raw.dtype)] if names is None else raw.dtypes.items():
+        if getattr(dtype, "kind", "O") in "cmM":
+            where = "the array" if names is None else f"column {name!r}"
+            raise InputError(f"{where} holds {dtype}; turn it into numbers or categories first")
+
+
+def check_unique(names: Sequence[Any], what: str) -> None:
+    twice = [name for at, name in enumerate(names) if name in names[:at]]
+    if twice:
+        raise InputError(f"{what} has two columns {twice[0]!r}; expected every name once")

@@ -1,0 +1,231 @@
+"""What may change and how far: the user's rules, resolved for the columns at hand."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cfproto_plugin.errors import ConfigError
+from cfproto_plugin.features import Features
+from cfproto_plugin.protocols import Array
+from cfproto_plugin.tables.columns import Columns
+
+_COMPARE = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+_EXPRESSION = re.compile(r"^\s*(.+?)\s*(<=|>=|==|!=|<|>)\s*(.+?)\s*$")
+_GRID = 1e-9
+Relation = Callable[[Array], Array]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Rules by place in the table (n, A)."""
+
+    columns: Columns
+    fixed: Array  # (A,) bool
+    rising: Array
+    falling: Array
+    declared: Array  # (A,) bool: low and high were given
+    low: Array
+    high: Array
+    step: Array  # (A,) 0 where any value will do
+    allowed: dict[int, Array] = field(default_factory=dict)  # (K,) bool per categorical attribute
+    relations: tuple[tuple[str, Relation], ...] = ()
+
+    @classmethod
+    def of(cls, features: Features, columns: Columns, train: Array) -> Rules:
+        """Look up every column the rules name; where there is no range the training data bounds it."""
+        count = len(columns.attributes)
+
+        def mask(rule: str) -> Array:
+            found = np.zeros(count, dtype=bool)
+            found[[columns.find(column, rule) for column in getattr(features, rule)]] = True
+            return found
+
+        low, high, declared = np.nanmin(train, axis=0), np.nanmax(train, axis=0), np.zeros(count, dtype=bool)
+        for column, (lowest, highest) in features.ranges.items():
+            at = columns.find(column, "ranges")
+            if at in columns.categories:
+                raise ConfigError(
+                    f"ranges names column {columns.describe(at)}, which is a category; use allowed for it"
+                )
+            low[at], high[at], declared[at] = lowest, highest, True
+        rising, falling = mask("increasing"), mask("decreasing")
+        for at in columns.categories:
+            if rising[at] or falling[at]:
+                raise ConfigError(f"increasing and decreasing need numbers; {columns.describe(at)} is a category")
+        relations = tuple(_relation(relation, columns) for relation in features.relations)
+        return cls(
+            columns,
+            mask("immutable"),
+            rising,
+            falling,
+            declared,
+            low,
+            high,
+            _steps(features, columns),
+            _allowed(features, columns),
+            relations,
+        )
+
+    @cached_property
+    def stepped(self) -> bool:
+        """Whether any column has a grid."""
+        return bool(self.step.any())
+
+    @cached_property
+    def plain(self) -> bool:
+        """Whether only the training data bounds the columns."""
+        return not (self.stepped or (self.fixed | self.rising | self.falling | self.declared).any())
+
+    def bounds(self, x: Array) -> tuple[Array, Array]:
+        """Lowest and highest value of every cell of table rows x (n, A); for categories see `FeatureSpace.rows`."""
+        if self.plain:
+            return np.fmin(self.low, x).astype(x.dtype), np.fmax(self.high, x).astype(x.dtype)
+        free = ~self.declared
+        lower = np.where(free, np.fmin(self.low, x), self.low)
+        upper = np.where(free, np.fmax(self.high, x), self.high)
+        lower = np.where(self.rising, np.fmax(lower, x), lower)
+        upper = np.where(self.falling, np.fmin(upper, x), upper)
+        bound = self.declared & ~np.isnan(x)
+        lower = np.where(self.fixed, np.where(bound, np.fmax(lower, x), x), lower)
+        upper = np.where(self.fixed, np.where(bound, np.fmin(upper, x), x), upper)
+        lower, upper = self._on_grid_or_own(x, lower, upper)
+        return lower.astype(x.dtype), upper.astype(x.dtype)
+
+    def on_grid(self, x: Array, lower: Array, upper: Array, own: Array) -> Array:
+        """The nearest multiples of the steps inside the bounds; the row's own value where there is none."""
+        if not self.stepped:
+            return x
+        low, high = self._grid(lower, upper)
+        size = np.where(self.step > 0, self.step, 1.0)
+        near = np.fmin(np.fmax(np.rint(x / size) * size, low), high)
+        return np.where(self.step > 0, np.where(low <= high, near, own), x).astype(x.dtype)
+
+    def broken(self, x: Array, own: Array, lower: Array, upper: Array) -> Array:
+        """Which rows x (n, A) break a rule as changes of `own`: (n,) bool."""
+        changed = changes(x, own)
+        bad = (x < lower) | (x > upper) | (np.isnan(x) & changed) | (self.fixed & changed)
+        if self.stepped:
+            multiple = x / np.where(self.step > 0, self.step, 1.0)
+            off = np.abs(multiple - np.rint(multiple)) > _tolerance(multiple, x.dtype)
+            bad |= (self.step > 0) & changed & off
+        for at in self.columns.categories:
+            bad[:, at] = self.fixed[at] & changed[:, at]
+            if at in self.allowed:
+                bad[:, at] |= ~self.allowed[at][x[:, at].astype(int)]
+        return np.asarray(bad.any(axis=1) | ~self.related(x))
+
+    def _grid(self, lower: Array, upper: Array) -> tuple[Array, Array]:
+        """The first and the last multiple of the step inside the bounds; the first is above the last if none is."""
+        size = np.where(self.step > 0, self.step, 1.0)
+        first = np.ceil(lower / size - _tolerance(lower / size, lower.dtype)) * size
+        last = np.floor(upper / size + _tolerance(upper / size, upper.dtype)) * size
+        some = first <= last  # a multiple may miss the bound it lies on by its rounding
+        return np.where(some, np.fmax(first, lower), first), np.where(some, np.fmin(last, upper), last)
+
+    def _on_grid_or_own(self, x: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
+        """Bounds drawn in to the grid; a row inside them may keep its own value, which need not be on it."""
+        if not self.stepped:
+            return lower, upper
+        first, last = self._grid(lower.astype(x.dtype), upper.astype(x.dtype))
+        inside = ~((x < lower) | (x > upper))
+        drawn = (self.step > 0) & ~(inside & np.isnan(x) & ~(first <= last))
+        lower = np.where(drawn, np.where(inside, np.fmin(first, x), first), lower)
+        return lower, np.where(drawn, np.where(inside, np.fmax(last, x), last), upper)
+
+    def related(self, x: Array) -> Array:
+        """Which rows (n, A) satisfy every relation."""
+        good = np.ones(len(x), dtype=bool)
+        for name, holds in self.relations:
+            found = np.asarray(holds(x), dtype=bool)
+            if found.shape != (len(x),):
+                raise ConfigError(
+                    f"relation {name!r} returned shape {found.shape} for {len(x)} rows; expected one truth per row"
+                )
+            good &= found
+        return good
+
+    def choices(self, at: int) -> Array:
+        """The categories an attribute may take: (K,) bool."""
+        return self.allowed.get(at, np.ones(len(self.columns.attributes[at].levels), dtype=bool))
+
+
+def changes(x: Array, own: Array) -> Array:
+    """Which attributes differ; two missing values do not."""
+    return np.asarray((x != own) & ~(np.isnan(x) & np.isnan(own)))
+
+
+def _tolerance(multiple: Array, dtype: Any) -> Array:
+    """How far a multiple of a step may be from a whole number: the rounding of the numbers it was made from."""
+    return np.asarray(max(_GRID, 4 * float(np.finfo(dtype).eps)) * np.maximum(1, np.abs(multiple)))
+
+
+def _steps(features: Features, columns: Columns) -> Array:
+    """(A,) the grid of every number: 1 for integers, 0 where any value will do."""
+    steps = np.array([float(attribute.integer) for attribute in columns.attributes])
+    given = [("integer", column, 1.0) for column in features.integer]
+    given += [("step", column, float(size)) for column, size in features.step.items()]
+    for rule, column, size in given:
+        at = columns.find(column, rule)
+        if at in columns.categories:
+            raise ConfigError(f"{rule} needs numbers; {columns.describe(at)} is a category")
+        if steps[at] and size % 1:
+            raise ConfigError(
+                f"step[{column!r}] is {size:g}, but {columns.describe(at)} holds integers; expected a whole number"
+            )
+        steps[at] = size
+    return steps
+
+
+def _allowed(features: Features, columns: Columns) -> dict[int, Array]:
+    found = {}
+    for column, values in features.allowed.items():
+        at = columns.find(column, "allowed")
+        codes = [columns.code(at, value, f"allowed[{column!r}]") for value in values]
+        found[at] = np.isin(np.arange(len(columns.attributes[at].levels)), codes)
+    return found
+
+
+def _relation(relation: Any, columns: Columns) -> tuple[str, Relation]:
+    """A name for messages, and a function of table rows."""
+    if callable(relation):
+        return getattr(relation, "__name__", repr(relation)), lambda x: relation(columns.to_named(x))
+    match = _EXPRESSION.match(str(relation))
+    if match is None:
+        raise ConfigError(f"relation {relation!r} cannot be read; expected such as 'a <= b' or 'a >= 3', or a function")
+    left, compare, right = match[1], _COMPARE[match[2]], match[3]
+    if not {_named(left, columns), _named(right, columns)} - {None}:
+        raise ConfigError(f"relation {relation!r} names no column; columns without a name need a function")
+    first, second = _operand(left, columns, relation), _operand(right, columns, relation)
+    return relation, lambda x: compare(first(x), second(x))
+
+
+def _operand(text: str, columns: Columns, relation: Any) -> Callable[[Array], Any]:
+    if _named(text, columns) is None:
+        return lambda _x: float(text)
+    at = columns.find(text, f"relation {relation!r}")
+    if at in columns.categories:
+        raise ConfigError(f"relation {relation!r}: {text!r} is a category; pass a function instead")
+    return lambda x: x[:, at]
+
+
+def _named(text: str, columns: Columns) -> str | None:
+    """The text if it stands for a column, None if it is a number."""
+    try:
+        float(text)
+    except ValueError:
+        return text
+    return text if text in (columns.names or ()) else None

@@ -1,0 +1,216 @@
+"""The paper's experiments at toy size: they run, go on where they were stopped, and write what they promise."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import json
+import math
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+PAPER = Path(__file__).parents[2] / "benchmarks" / "paper"
+NAMES = ("adult", "breast_cancer", "claims", "common", "store")
+
+
+@pytest.fixture(autouse=True)
+def bench(monkeypatch):
+    """The scripts as modules, the way `python benchmarks/paper/x.py` finds them."""
+    monkeypatch.syspath_prepend(str(PAPER))
+    before = set(sys.modules)
+    modules = {name: importlib.import_module(name) for name in NAMES}
+    yield type("Bench", (), modules)
+    for name in set(sys.modules) - before:
+        if str(PAPER) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def small(bench):
+    """A Breast Cancer experiment of seconds."""
+    return bench.breast_cancer.Size(
+        seeds=1, reasons_seeds=1, rows=3, epochs=20, iterations=30, c_steps=2, thetas=(50, 100), ks=(1, 2)
+    )
+
+
+@pytest.fixture
+def census(bench):
+    """Rows with the columns of Adult, in which school and age decide."""
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    levels = ["Preschool", "HS-grad", "Bachelors", "Doctorate"]
+    school, age = rng.integers(0, 4, 400), rng.integers(20, 60, 400)
+    frame = pd.DataFrame(
+        {
+            "age": age,
+            "workclass": rng.choice(["Private", "State-gov"], 400),
+            "fnlwgt": rng.integers(1, 9, 400),
+            "education": np.array(levels)[school],
+            "education-num": school + 1,
+            "marital-status": rng.choice(["Married", "Single"], 400),
+            "occupation": np.where(school + rng.normal(0, 0.7, 400) > 1.5, "Prof-specialty", "Sales"),
+            "relationship": "Husband",
+            "race": "White",
+            "sex": rng.choice(["Female", "Male"], 400),
+            "capital-gain": 0,
+            "capital-loss": 0,
+            "hours-per-week": 30 + 3 * school + rng.integers(0, 8, 400),
+            "native-country": "United-States",
+        }
+    )
+    income = pd.Series(np.where(school + (age - 40) / 20 > 1.5, ">50K", "<=50K"))
+    return bench.adult.Data.of(frame[:300], income[:300], frame[300:])
+
+
+def lines(file: Path) -> list[dict[str, str]]:
+    with file.open() as opened:
+        return list(csv.DictReader(opened))
+
+
+def test_a_result_is_made_once_and_read_afterwards(bench, tmp_path):
+    made = []
+
+    def make():
+        made.append(1)
+        return {"x": np.arange(3)}
+
+    first = bench.store.Store(tmp_path).get("a/b", {"theta": 1}, make)
+    again = bench.store.Store(tmp_path)
+    assert again.get("a/b", {"theta": 1}, make)["x"].tolist() == first["x"].tolist() == [0, 1, 2]
+    assert len(made) == 1
+    assert again.seconds > 0
+    again.get("a/b", {"theta": 2}, make)
+    assert len(made) == 2
+
+
+def test_a_run_that_stops_in_the_middle_of_a_result_leaves_none_behind(bench, tmp_path, monkeypatch):
+    store = bench.store.Store(tmp_path)
+
+    def stopped():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        store.get("a", {}, stopped)
+    monkeypatch.setattr(np, "savez", lambda out, **_: (out.write(b"half"), stopped()))
+    with pytest.raises(KeyboardInterrupt):
+        store.get("a", {}, lambda: {"x": 1})
+    monkeypatch.undo()
+    assert store.get("a", {}, lambda: {"x": 2})["x"] == 2
+
+
+@pytest.mark.parametrize(
+    ("paper", "ours", "verdict"),
+    [
+        (-0.87, -0.90, "holds"),
+        (-0.87, -0.44, "holds"),
+        (-0.87, -0.43, "holds weaker"),
+        (-0.87, 0.2, "does not hold"),
+        (-0.87, 0.0, "does not hold"),
+        (0.5, 0.3, "holds"),
+        (-0.5, math.nan, "does not hold"),
+    ],
+)
+def test_the_verdict_asks_for_the_sign_and_half_the_effect(bench, paper, ours, verdict):
+    assert bench.claims.Claim("time", paper, ours).verdict == verdict
+
+
+def test_a_direction_without_a_number_holds_if_the_bounds_stay_apart(bench):
+    claim = bench.claims.Claim
+    assert claim("EN", None, 0.4, 1, clear=True).verdict == "holds"
+    assert claim("EN", None, 0.4, 1, clear=False).verdict == "holds weaker"
+    assert claim("EN", None, -0.4, 1).verdict == "does not hold"
+    from cfproto_plugin.metrics import MetricRecord
+
+    a, near, far = (MetricRecord("", None, "en", 9, m, 1.0, m - 1, m + 1) for m in (10.0, 11.0, 13.0))
+    assert not bench.claims.compared("EN", near, a, direction=1).clear
+    assert bench.claims.compared("EN", far, a, direction=1).clear
+    assert bench.claims.compared("EN", far, a, direction=1).ours == pytest.approx(0.3)
+
+
+def test_breast_cancer_goes_on_where_it_was_stopped(bench, small, tmp_path, monkeypatch):
+    experiment = bench.breast_cancer
+    methods = experiment.methods(small)[1:4]
+    monkeypatch.setattr(experiment, "methods", lambda _: methods)
+    monkeypatch.setattr(experiment, "reasons", lambda _: [])
+    small = replace(small, seeds=2)
+    work = experiment.run(bench.store.Store(tmp_path), small, progress=False)
+    early = [next(work) for _ in range(2)]
+    work.close()
+    searched, real = [], experiment.search
+    monkeypatch.setattr(experiment, "search", lambda *args: searched.append(args[2].name) or real(*args))
+    late = list(experiment.run(bench.store.Store(tmp_path), small, progress=False))
+    assert searched == ["path", "B", "C", "path"]
+    for (seed, name, values), (seed_again, name_again, again) in zip(early, late, strict=False):
+        assert (seed, name) == (seed_again, name_again)
+        np.testing.assert_array_equal(values["im1"], again["im1"])
+    searched.clear()
+    list(experiment.run(bench.store.Store(tmp_path), small, progress=False))
+    assert searched == []
+
+
+def test_breast_cancer_writes_rows_a_summary_pictures_and_a_page(bench, small, tmp_path):
+    places = bench.common.Places.under(tmp_path)
+    bench.breast_cancer.main(places, small, progress=False)
+    rows, summary = lines(places.results / "breast_cancer_rows.csv"), lines(places.results / "breast_cancer.csv")
+    methods = {"A", "B", "C", "path", "path + polish", "B theta=50", "B k=2", "C, momentum"}
+    assert methods <= {row["method"] for row in rows}
+    assert sum(row["method"] == "B" for row in rows) == 3
+    im1 = [float(row["im1"]) for row in rows if row["method"] == "path"]
+    record = next(line for line in summary if (line["name"], line["metric"]) == ("path", "im1"))
+    assert float(record["mean"]) == pytest.approx(np.mean(im1), rel=1e-4)
+    page = (places.docs / "paper-breast-cancer.md").read_text()
+    for text in ("## Table 2", "2752", "does not hold", "holds", "pictures/paper-bcw-theta.png", "numpy"):
+        assert text in page
+    for name in ("losses", "theta", "k", "attributes"):
+        assert (places.docs / "pictures" / f"paper-bcw-{name}.png").stat().st_size > 5000
+
+
+def test_the_letters_are_those_of_the_breast_cancer_experiment(bench, small):
+    a, b, c = (method.search() for method in bench.breast_cancer.methods(small)[:3])
+    assert (a.c_init, a.theta) == (1, 0)
+    assert (b.c_init, b.theta) == (1, 100)
+    assert (c.c_init, c.theta) == (0, 100)
+    assert {a.beta, b.beta, c.beta} == {0.1}
+    assert {a.gamma, b.gamma, c.gamma} == {0}
+
+
+def test_every_feature_has_one_of_ten_attributes(bench):
+    attributes = bench.breast_cancer.Data.load(2).attributes
+    assert len(attributes) == 30
+    assert len(set(attributes)) == 10
+    assert attributes[0] == attributes[10] == attributes[20] == "radius"
+
+
+def test_adult_goes_on_where_it_was_stopped_and_writes_its_page(bench, census, tmp_path, monkeypatch):
+    places, size = bench.common.Places.under(tmp_path), bench.adult.Size(seeds=1, rows=8, epochs=20)
+    work = bench.adult.run(bench.store.Store(places.cache / "adult"), census, size, progress=False)
+    next(work)
+    work.close()
+    searched, real = [], bench.adult.search
+    monkeypatch.setattr(bench.adult, "search", lambda *args: searched.append(args[2:4]) or real(*args))
+    bench.adult.main(places, size, census, progress=False)
+    assert searched == [("abdm", 1), ("mvdm", 0), ("mvdm", 1), ("frequency", 0), ("frequency", 1)]
+    table = lines(places.results / "adult.csv")
+    assert [line["n"] for line in table] == ["8"] * 6
+    assert all(0 < float(line["found"]) <= 1 for line in table)
+    page = (places.docs / "paper-adult.md").read_text()
+    assert "| education | " in page
+    assert "Kendall" in page
+    assert (places.docs / "pictures" / "paper-adult-education.png").stat().st_size > 5000
+
+
+def test_frequency_knows_only_how_often_a_category_occurs(bench):
+    codes = np.array([[0], [0], [1], [2]])
+    (distances,) = bench.adult.Frequency()(codes, [3], np.zeros((4, 0)), np.zeros(4))
+    assert distances.tolist() == [[0, 0.25, 0.25], [0.25, 0, 0], [0.25, 0, 0]]
+
+
+def test_kept_settings_are_readable(bench, tmp_path):
+    bench.store.Store(tmp_path).get("a", {"theta": 1, "file": Path("x")}, lambda: {"x": 1})
+    with np.load(tmp_path / "a.npz") as kept:
+        assert json.loads(str(kept["__about__"]))["settings"] == {"theta": 1, "file": "x"}

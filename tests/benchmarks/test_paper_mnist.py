@@ -1,0 +1,180 @@
+"""The paper's MNIST experiments at toy size, on scikit-learn's digits blown up to 28 x 28."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+PAPER = Path(__file__).parents[2] / "benchmarks" / "paper"
+NAMES = (
+    "common",
+    "store",
+    "mnist_networks",
+    "mnist_searches",
+    "mnist",
+    "mnist_sweep",
+    "mnist_black_box",
+    "mnist_comparison",
+)
+
+
+@pytest.fixture(scope="module")
+def bench():
+    """The scripts as modules, the way `python benchmarks/paper/mnist.py` finds them."""
+    before = set(sys.modules)
+    sys.path.insert(0, str(PAPER))
+    yield type("Bench", (), {name: importlib.import_module(name) for name in NAMES})
+    sys.path.remove(str(PAPER))
+    for name in set(sys.modules) - before:
+        if str(PAPER) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+def small_digits(split):
+    from sklearn.datasets import load_digits
+
+    x, y = load_digits(return_X_y=True)
+    images = np.kron(x.reshape(-1, 8, 8) / 16 - 0.5, np.ones((3, 3)))
+    images = np.pad(images, ((0, 0), (2, 2), (2, 2)), constant_values=-0.5)[..., None].astype(np.float32)
+    half = slice(None, 1000) if split == "train" else slice(1000, None)
+    return images[half], y[half]
+
+
+@pytest.fixture(scope="module")
+def places(bench, tmp_path_factory):
+    patch = pytest.MonkeyPatch()
+    patch.setattr(bench.mnist, "load_mnist", small_digits)
+    patch.setattr(bench.mnist, "TIMED", 1)
+    patch.setattr(bench.mnist, "STEPS_TIMED", 3)
+    patch.setattr(bench.mnist_searches, "VALUES_OF_C", 5)
+    yield bench.common.Places.under(tmp_path_factory.mktemp("mnist"))
+    patch.undo()
+
+
+@pytest.fixture
+def size(bench):
+    return bench.mnist_searches.Size(chunks=1, per_class=1, iterations=6, epochs=1)
+
+
+@pytest.fixture
+def experiment(bench, places, size):
+    return bench.mnist.Experiment(size, bench.store.Store(places.cache))
+
+
+def test_networks_have_the_shapes_of_the_paper(bench):
+    nets = bench.mnist_networks
+    x = torch.zeros(2, 28, 28, 1)
+    model = nets.classifier().eval()
+    assert nets.before_softmax(model)(x).shape == (2, 256)
+    assert model(x).shape == (2, 10)
+    assert nets.autoencoder().encoder(x).shape == (2, 14, 14, 1)
+    assert nets.autoencoder()(x).shape == x.shape
+    assert nets.small_autoencoder().encoder(x).shape == (2, 4, 4, 8)
+    assert nets.small_autoencoder()(x).shape == x.shape
+
+
+def test_a_network_gives_many_rows_at_once_what_it_gives_them_in_parts(bench):
+    nets = bench.mnist_networks
+    model = nets.classifier().eval()
+    x = np.random.default_rng(0).uniform(-0.5, 0.5, (nets.AT_ONCE + 3, 28, 28, 1)).astype(np.float32)
+    np.testing.assert_allclose(nets.apply(model, x)[-3:], nets.apply(model, x[-3:]), atol=1e-6)
+
+
+def test_chunks_hold_every_class_and_do_not_overlap(bench):
+    labels = np.repeat(np.arange(10), 30)
+    chunks = [bench.mnist_searches.rows_of_chunk(labels, number, bench.mnist_searches.Size()) for number in range(3)]
+    assert all((np.bincount(labels[chunk]) == 5).all() for chunk in chunks)
+    assert len(np.unique(np.concatenate(chunks))) == 150
+
+
+def test_the_steps_of_values_of_c_without_a_counterfactual_count(bench, experiment):
+    searches, x = experiment.searches, experiment.test[0][:6]
+    found = searches.solver(bench.mnist_searches.Setting("A", "A"))(np.arange(6), x)
+    assert found.valid.any()
+    number = np.log10(found.c[found.valid]).round().astype(int)
+    steps = found.steps[found.valid]
+    assert ((steps > number * 6) & (steps <= (number + 1) * 6)).all()
+    assert number.max() > 0
+
+
+def test_counterfactuals_have_the_class_they_claim(bench, experiment):
+    of_losses = experiment.find(bench.mnist_searches.LOSSES)
+    assert sum(found.valid.any() for found in of_losses.values()) >= 4
+    for found in of_losses.values():
+        good = found.valid
+        if not good.any():
+            continue
+        said = bench.mnist_networks.apply(experiment.networks.classifier, found.x[good]).argmax(axis=1)
+        np.testing.assert_array_equal(said, found.counterfactual_class[good])
+        assert (said != found.original_class[good]).all()
+
+
+def test_prototypes_are_fitted_once_on_all_images_and_k_changes_them(experiment):
+    provider = experiment.searches.prototypes
+    assert sum(map(len, provider.encodings_)) == len(experiment.train[0])
+    assert provider.fit(experiment.train[0][:10], np.zeros(10)) is provider
+    allowed = np.ones((1, len(provider.classes_)), dtype=bool)
+    one, whole = (provider.with_k(k).nearest(experiment.test[0][:1], allowed)[0][0, 0] for k in (1, None))
+    assert not np.allclose(one, whole)
+
+
+def test_the_main_experiment_writes_its_files_and_goes_on_where_it_was(bench, places, size, monkeypatch):
+    bench.mnist.main(places, size)
+    page = (places.docs / "paper-mnist.md").read_text()
+    assert "| A | " in page
+    assert "| default, k-d tree | " in page
+    assert "gradient steps of C against A" in page
+    for picture in ("losses", "grid", "reconstructions"):
+        assert places.picture(f"paper-mnist-{picture}.png").stat().st_size > 1000
+    with (places.results / "mnist.csv").open() as file:
+        names = {line["name"] for line in csv.DictReader(file)}
+    assert {*"ABCDEF", "default, encoder", "A, no momentum", "D, all c"} <= names
+
+    def forbidden(*_args, **_kwargs):
+        raise AssertionError
+
+    monkeypatch.setattr(bench.mnist.Searches, "solver", forbidden)
+    bench.mnist.main(places, size)
+
+
+def test_the_curvature_of_a_quadratic_is_its_largest_eigenvalue(bench):
+    weights = torch.tensor([1.0, 3.0, 2.0]).reshape(1, 3, 1, 1)
+    found = bench.mnist.steepest(lambda y: (weights * y.square()).sum(), torch.zeros(2, 3, 1, 1))
+    np.testing.assert_allclose(found, [6.0, 6.0], rtol=1e-4)
+
+
+def test_the_sweep_of_k_writes_its_table(bench, places, size):
+    bench.mnist_sweep.main(places, size)
+    page = (places.docs / "paper-mnist-k.md").read_text()
+    assert all(f"\n| {k} | " in page for k in ("2", "5", "20", "all"))
+
+
+def test_a_black_box_is_asked_for_two_predictions_per_pixel_and_step(bench, places, size):
+    bench.mnist_black_box.main(places, size, steps=2, images=2)
+    with (places.results / "mnist_black_box.csv").open() as file:
+        lines = {(line["name"], line["metric"]): float(line["mean"]) for line in csv.DictReader(file)}
+    assert lines["A'", "predicted"] >= 2 * (2 * 784 + 1)
+    assert lines["E", "predicted"] < 10
+    assert "times faster" in (places.docs / "paper-mnist-black-box.md").read_text()
+
+
+def test_the_comparison_rejects_what_does_not_fit(bench):
+    rng = np.random.default_rng(0)
+    real = rng.normal(size=(200, 3))
+    samples = {"good": rng.normal(size=(80, 3)), "bad": rng.normal(3, 1, size=(80, 3))}
+    lines = bench.mnist_comparison.rates(samples, real, 60, 5, seed=0)
+    rate = {(line["test"], line["loss"]): line for line in lines}
+    for test in bench.mnist_comparison.TESTS:
+        assert rate[test, "good"]["selected"] == 1
+        assert rate[test, "bad"]["rejected"] == 1
+
+
+def test_the_comparison_says_when_no_class_has_enough(bench, places, size):
+    bench.mnist_comparison.main(places, size, fewest=1000)
+    assert "No class has 1000" in (places.docs / "paper-mnist-comparison.md").read_text()

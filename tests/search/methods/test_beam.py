@@ -1,0 +1,85 @@
+"""Limits on the number of changes that no path meets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
+from cfproto_plugin.search.methods import beam, fallback
+
+
+def hard(x):
+    """Class 1 only if x2 and x5 are both high and no other column is: no way towards a typical row ends there."""
+    other = np.delete(x, [2, 5], axis=1)
+    p = np.where((x[:, 2] > 0.9) & (x[:, 5] > 0.9) & (other < 0.5).all(axis=1), 0.9, 0.1)
+    typical = (x > 0.8).all(axis=1)
+    p = np.where(typical, 0.9, p)
+    return np.stack([1 - p, p], axis=1)
+
+
+def test_two_changes_are_found_where_no_path_has_so_few():
+    rng = np.random.default_rng(0)
+    train = np.concatenate([rng.uniform(0, 0.4, (60, 8)), rng.uniform(0.85, 1, (60, 8))])
+    x = rng.uniform(0, 0.4, (5, 8))
+    search = SearchConfig(max_changes=2)
+    e = CounterfactualExplainer(hard, features=Features(scale=None), search=search).fit(train).explain(x)
+    assert e.status.tolist() == ["fallback"] * 5
+    changed = e.counterfactual != x
+    assert changed[:, [2, 5]].all()
+    assert (changed.sum(axis=1) == 2).all()
+    assert (hard(e.counterfactual)[:, 1] > 0.5).all()
+    assert "one by one" in e.message[0]
+
+
+def test_without_it_these_rows_have_no_answer(monkeypatch):
+    monkeypatch.setattr(fallback, "search_sparse", lambda *_: None)
+    rng = np.random.default_rng(0)
+    train = np.concatenate([rng.uniform(0, 0.4, (60, 8)), rng.uniform(0.85, 1, (60, 8))])
+    search = SearchConfig(max_changes=2)
+    explainer = CounterfactualExplainer(hard, features=Features(scale=None), search=search).fit(train)
+    assert explainer.explain(rng.uniform(0, 0.4, (5, 8))).status.tolist() == ["not_found"] * 5
+
+
+def test_five_changes_are_enough_for_every_row_of_breast_cancer(forest, cancer):
+    train, x = cancer[0][:450], cancer[0][450:480]
+    e = CounterfactualExplainer(forest, search=SearchConfig(max_changes=5)).fit(train).explain(x)
+    assert set(e.status) <= {"found", "fallback"}
+    assert ((e.counterfactual != x).sum(axis=1) <= 5).all()
+    assert np.array_equal(forest.predict(e.counterfactual), e.counterfactual_class)
+    row, column = np.nonzero(e.counterfactual != x)
+    back = e.counterfactual[row]
+    back[np.arange(len(back)), column] = x[row, column]
+    assert (forest.predict_proba(back)[np.arange(len(back)), e.counterfactual_class[row]] <= 0.5 + 1e-12).all()
+
+
+def test_a_table_too_wide_for_the_beam_is_left_alone(monkeypatch):
+    monkeypatch.setattr(beam, "_CELLS", 100)  # of 8 columns: one value each
+    rng = np.random.default_rng(0)
+    train = np.concatenate([rng.uniform(0, 0.4, (60, 8)), rng.uniform(0.85, 1, (60, 8))])
+    search = SearchConfig(max_changes=2)
+    explainer = CounterfactualExplainer(hard, features=Features(scale=None), search=search).fit(train)
+    assert explainer.explain(rng.uniform(0, 0.4, 8)).status.tolist() == ["not_found"]
+
+
+def test_categories_and_rules_are_kept():
+    frame = pd.DataFrame(
+        {
+            "colour": ["red", "green", "blue", "green"] * 30,
+            "size": np.tile([1, 2, 3, 8], 30),
+            "age": np.tile([20.0, 30.0, 40.0, 70.0], 30),
+        }
+    )
+
+    def model(x):
+        good = (x["colour"].astype(str) == "blue") & (x["size"] > 5) & (x["age"] < 65)
+        p = np.where(good | ((x["size"] > 5) & (x["age"] > 65)), 0.9, 0.1)
+        return np.stack([1 - p, p], axis=1)
+
+    rules = Features(immutable=("age",), allowed={"colour": ("blue", "red")})
+    explainer = CounterfactualExplainer(model, features=rules, search=SearchConfig(max_changes=2)).fit(frame)
+    e = explainer.explain(frame[:1])
+    assert e.status.tolist() == ["fallback"]
+    assert e.counterfactual.iloc[0]["colour"] == "blue"
+    assert e.counterfactual.iloc[0]["age"] == 20.0
+    assert e.counterfactual.iloc[0]["size"] > 5

@@ -1,0 +1,145 @@
+"""The path in the space of an encoder."""
+
+from __future__ import annotations
+
+import networks
+import numpy as np
+import pytest
+
+from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
+from cfproto_plugin.search.methods.latent import bending
+from cfproto_plugin.search.objective.terms import Distance, Evaluation
+
+
+def cost(e):
+    delta = e.counterfactual - e.original
+    return 0.1 * np.abs(delta).sum(axis=1) + np.square(delta).sum(axis=1)
+
+
+def explainer_of(digits, **settings):
+    return CounterfactualExplainer(
+        networks.in_torch(digits.classifier), encoder=networks.in_torch(digits.encoder, softmax=False), **settings
+    ).fit(digits.x[:1500])
+
+
+def linear(x):
+    """Class 1 iff x0 + x1 > 1."""
+    p = 1 / (1 + np.exp(-4 * (x.sum(axis=1) - 1)))
+    return np.stack([1 - p, p], axis=1)
+
+
+class Identity:
+    def predict(self, x):
+        return x
+
+    def vjp(self, x):
+        return x, lambda cotangent: cotangent
+
+
+def test_with_the_identity_as_encoder_it_is_the_path_in_closed_form():
+    train = np.array([[0.0, 0.0], [2.0, 3.0]])
+    plain = CounterfactualExplainer(linear, features=Features(scale=None), search=SearchConfig(polish=0, theta=1e-9))
+    latent = CounterfactualExplainer(linear, encoder=Identity(), features=Features(scale=None))
+    x = np.array([[0.1, -0.2], [0.0, 0.3]])
+    found, expected = (one.fit(train).explain(x) for one in (latent, plain))
+    assert found.status.tolist() == expected.status.tolist() == ["found", "found"]
+    assert found.meta["method"] == "path"
+    assert np.allclose(found.counterfactual, expected.counterfactual, atol=0.1)
+    assert (linear(found.counterfactual)[:, 1] > 0.5).all()
+
+
+def test_curvature_is_the_largest_eigenvalue_of_every_point():
+    weights = np.array([[1.0, 5.0, 2.0], [0.5, 0.1, 3.0]])
+    point = np.random.default_rng(0).normal(size=(2, 3))
+
+    def term(z):
+        return Evaluation((weights * (z - point) ** 2).sum(axis=1), 2 * weights * (z - point))
+
+    np.testing.assert_allclose(bending(term, np.zeros((2, 3))), [10, 6], rtol=0.05)
+    np.testing.assert_allclose(bending(Distance(point, 3.0), point + 1), 6, rtol=1e-6)
+
+
+def test_a_scaled_encoder_gives_the_same_counterfactuals(digits):
+    """theta counts in units of the encoder's own curvature."""
+    (weight, bias), *others = digits.encoder[::-1]
+    tenfold = [*others[::-1], (10 * weight, 10 * bias)]
+    model, x = networks.in_torch(digits.classifier), digits.x[1500:1510]
+    one, ten = (
+        CounterfactualExplainer(model, encoder=networks.in_torch(layers, softmax=False)).fit(digits.x[:1500]).explain(x)
+        for layers in (digits.encoder, tenfold)
+    )
+    assert one.status.tolist() == ten.status.tolist()
+    assert np.allclose(one.counterfactual, ten.counterfactual, atol=1e-2)
+
+
+def test_it_is_as_close_to_the_rows_as_loss_e_in_far_fewer_steps(digits):
+    x = digits.x[1500:1530]
+    path = explainer_of(digits).explain(x)
+    e = explainer_of(digits, search=SearchConfig.paper("E", max_iterations=500)).explain(x)
+    both = (path.status == "found") & (e.status == "found")
+    assert both.sum() >= 20
+    assert np.median(cost(path)[both]) < 1.2 * np.median(cost(e)[both])
+    assert path.n_steps[both].mean() < 150
+
+
+def test_rules_hold_on_what_it_finds(digits):
+    fixed = tuple(range(8, 20))
+    rules = Features(immutable=fixed, ranges=dict.fromkeys(range(20, 64), (0.0, 0.9)))
+    e = explainer_of(digits, features=rules).explain(digits.x[1500:1512])
+    good = np.isin(e.status, ("found", "fallback"))
+    assert good.sum() >= 8
+    assert np.array_equal(e.counterfactual[good][:, fixed], e.original[good][:, fixed])
+    assert e.counterfactual[good][:, 20:].max() <= 0.9
+    again = networks.forward(digits.classifier, e.counterfactual[good]).argmax(axis=1)
+    assert np.array_equal(again, e.counterfactual_class[good].astype(int))
+
+
+def test_a_target_is_reached_and_several_answers_differ(digits):
+    explainer, x = explainer_of(digits), digits.x[1500:1504]
+    e = explainer.explain(x, target=3)
+    assert set(e.status) <= {"found", "fallback"}
+    assert (e.counterfactual_class == 3).all()
+    several = explainer.explain(x[:1], n=3)
+    assert len({row.tobytes() for row in several.counterfactual}) == 3
+
+
+def test_a_batch_gives_the_answers_of_its_rows(digits):
+    explainer, x = explainer_of(digits), digits.x[1500:1508]
+    together, alone = explainer.explain(x), [explainer.explain(row) for row in x]
+    assert together.status.tolist() == [e.status[0] for e in alone]
+    assert together.counterfactual_class.tolist() == [e.counterfactual_class[0] for e in alone]
+    np.testing.assert_allclose(cost(together), [cost(e)[0] for e in alone], rtol=1e-3)
+
+
+def test_a_theta_that_was_asked_for_is_where_the_path_begins(digits):
+    x = digits.x[1500:1510]
+    near, far = (explainer_of(digits, search=SearchConfig(theta=theta)).explain(x) for theta in (None, 1e4))
+    assert cost(far).mean() > cost(near).mean()
+
+
+@pytest.mark.parametrize("factor", [0.0, 1e-9])
+def test_an_encoder_that_hardly_answers_leaves_the_paths_to_training_rows(digits, factor):
+    encoder = networks.in_torch([(factor * weight, factor * bias) for weight, bias in digits.encoder], softmax=False)
+    model, x = networks.in_torch(digits.classifier), digits.x[1500:1505]
+    e = CounterfactualExplainer(model, encoder=encoder).fit(digits.x[:300]).explain(x)
+    assert set(e.status) <= {"found", "fallback"}
+    assert np.array_equal(networks.forward(digits.classifier, e.counterfactual).argmax(axis=1), e.counterfactual_class)
+
+
+def test_a_time_budget_ends_it(digits):
+    e = explainer_of(digits).explain(digits.x[1500:1560], time_budget=1e-6)
+    assert "time budget" in e.message[-1]
+
+
+def test_an_encoder_that_only_predicts_gives_nearly_the_same(digits):
+    from sklearn.decomposition import PCA
+
+    pca = PCA(8, random_state=0).fit(digits.x[:1500])
+    model, x = networks.in_torch(digits.classifier), digits.x[1500:1506]
+    exact, rough = (
+        CounterfactualExplainer(model, encoder=encoder).fit(digits.x[:300]).explain(x)
+        for encoder in (pca, pca.transform)
+    )
+    assert (exact.status == "found").any()
+    assert exact.status.tolist() == rough.status.tolist()
+    assert np.allclose(exact.counterfactual, rough.counterfactual, atol=2e-2)

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
+from cfproto_plugin.search.refine import confirm as module
+
+TRAIN = np.random.default_rng(3).normal(size=(300, 5))
+ROWS = TRAIN[TRAIN[:, 0] < -0.3][:12]
+
+
+class Recorded:
+    """Two columns decide, the others are noise that a search may change in vain. Keeps what it was asked."""
+
+    def __init__(self):
+        self.asked = []
+
+    def __call__(self, x):
+        self.asked.append(x.copy())
+        score = 3 * (x[:, 0] + 0.5 * np.tanh(x[:, 1]))
+        p = 1 / (1 + np.exp(-score))
+        return np.stack([1 - p, p], axis=1)
+
+
+def explained(model, rows=ROWS, **settings):
+    explainer = CounterfactualExplainer(model, search=SearchConfig(**settings)).fit(TRAIN)
+    model.asked.clear()
+    return explainer.explain(rows)
+
+
+@pytest.mark.parametrize("polish", [0, 0.5, 1])
+def test_what_is_returned_was_predicted_in_two_calls(polish):
+    model = Recorded()
+    e = explained(model, polish=polish)
+    assert set(e.status) == {"found"}
+    for row in e.counterfactual:
+        assert sum((batch == row).all(axis=1).any() for batch in model.asked) >= 2
+
+
+def test_the_last_call_holds_a_row_and_every_single_change_of_it_taken_back():
+    model = Recorded()
+    for row in ROWS:
+        e = explained(model, row)
+        changed = np.flatnonzero(e.counterfactual[0] != row)
+        wanted = np.repeat(e.counterfactual, len(changed) + 1, axis=0)
+        wanted[np.arange(len(changed)) + 1, changed] = row[changed]
+        if len(changed) == 1:
+            wanted = wanted[:1]  # that change less is the row itself
+        asked = {line.tobytes() for line in model.asked[-1]}
+        assert asked == {line.tobytes() for line in wanted}
+
+
+def test_a_change_that_the_class_does_not_need_is_taken_back(monkeypatch):
+    from cfproto_plugin.search.refine import polish
+
+    monkeypatch.setattr(polish, "_ROUNDS", 0)  # nothing is improved before
+    e = explained(Recorded(), polish=1)
+    assert (e.counterfactual[:, 2:] == ROWS[:, 2:]).all()
+    assert e.meta["n_polish_calls"] > 1
+    for before, after in zip(ROWS, e.counterfactual, strict=True):
+        changed = np.flatnonzero(before != after)
+        back = np.repeat(after[None], len(changed), axis=0)
+        back[np.arange(len(changed)), changed] = before[changed]
+        assert (Recorded()(back)[:, 1] <= 0.5 + 1e-12).all()
+
+
+def test_changes_are_not_taken_back_below_the_floor_or_without_polish():
+    start = explained(Recorded(), polish=0, theta=1e-9)
+    none = explained(Recorded(), polish=0)
+    assert none.meta["n_polish_calls"] == 0
+    assert ((none.counterfactual != ROWS).sum(axis=1) > 2).all()
+
+    def cost(e):
+        delta = (e.counterfactual - ROWS) / TRAIN.std(axis=0)
+        return 0.1 * np.abs(delta).sum(axis=1) + (delta**2).sum(axis=1)
+
+    assert (cost(explained(Recorded(), polish=0.2)) >= 0.8 * cost(start) - 1e-9).all()
+
+
+def test_small_chunks_give_the_same_answers(monkeypatch):
+    whole = explained(Recorded())
+    monkeypatch.setattr(module, "_CELLS_PER_CHUNK", 50)
+    parts = explained(Recorded())
+    np.testing.assert_array_equal(whole.counterfactual, parts.counterfactual)
+    np.testing.assert_array_equal(whole.counterfactual_proba, parts.counterfactual_proba)
+
+
+def test_a_relation_keeps_a_change_that_the_class_does_not_need():
+    """Column 2 has to stay above column 0, so it rises with it."""
+    rule = Features(relations=(lambda x: x[:, 2] >= x[:, 0],))
+    rows = ROWS[ROWS[:, 2] >= ROWS[:, 0]]
+    explainer = CounterfactualExplainer(Recorded(), features=rule).fit(TRAIN)
+    e = explainer.explain(rows)
+    found = np.isin(e.status, ["found", "fallback"])
+    assert found.all()
+    assert (e.counterfactual[:, 2] >= e.counterfactual[:, 0]).all()
+    assert (e.counterfactual[:, 2] != rows[:, 2]).any()
+
+
+def test_a_model_that_changes_its_mind_leaves_no_claim():
+    class Moody(Recorded):
+        """Says no to whatever it is asked a second time."""
+
+        def __call__(self, x):
+            seen = {line.tobytes() for batch in self.asked for line in batch}
+            proba = super().__call__(x)
+            again = np.array([line.tobytes() in seen for line in x])
+            return np.where(again[:, None], [1.0, 0.0], proba)
+
+    model = Moody()
+    explainer = CounterfactualExplainer(model, search=SearchConfig(polish=0)).fit(TRAIN)
+    model.asked.clear()
+    e = explainer.explain(ROWS)
+    assert not np.isin(e.status, ["found", "fallback"]).any()
+    assert np.isnan(e.counterfactual).all()
