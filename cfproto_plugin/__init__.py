@@ -5,12 +5,13 @@ from cfproto_plugin.explainer import CounterfactualExplainer
 from cfproto_plugin.explanation import Explanation
 from cfproto_plugin.features import Features
 from cfproto_plugin.hookspecs import hookimpl
-from cfproto_plugin.plugins import register, unregister
+from cfproto_plugin.plugins import adapt, register, unregister
 from cfproto_plugin.protocols import (
     AdapterSpec,
     DistanceSpec,
     GradientAdapter,
     ModelAdapter,
+    ModelFile,
     PrototypeSpec,
 )
 
@@ -22,8 +23,10 @@ __all__ = [
     "Features",
     "GradientAdapter",
     "ModelAdapter",
+    "ModelFile",
     "PrototypeSpec",
     "SearchConfig",
+    "adapt",
     "hookimpl",
     "register",
     "unregister",

@@ -15,10 +15,24 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class CfprotoError(Exception):
-    """Base of all errors raised on purpose by this package."""
+    """Base of all errors raised on purpose by this package.
+
+    row: the number of the row it is about. column: the name or index of the column. plugin: the plugin, as
+    `cfproto plugins` lists it. Each is None where the error has none.
+    """
+
+    def __init__(self, message: str, *, row: int | None = None, column: Any = None, plugin: str | None = None) -> None:
+        super().__init__(message)
+        self.row = row
+        self.column = column
+        self.plugin = plugin
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_restored, (type(self), str(self), self.row, self.column, self.plugin))
 
 
 class InputError(CfprotoError, ValueError):
@@ -51,6 +65,11 @@ class AmbiguousAdapterError(PluginError):
 
 class UnknownNameError(PluginError):
     """No adapter, prototype provider or distance of that name."""
+
+
+def _restored(kind: type[CfprotoError], message: str, row: int | None, column: Any, plugin: str | None) -> CfprotoError:
+    """An error out of a pickle, as process pools hand them on."""
+    return kind(message, row=row, column=column, plugin=plugin)
 
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:

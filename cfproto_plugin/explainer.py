@@ -62,7 +62,7 @@ class CounterfactualExplainer:
 
     def fit(self, X_train: Any) -> Self:  # noqa: N803 the name every library of the field uses
         """Learn columns, bounds and prototypes from training rows; their classes come from the model."""
-        models = Models.of(self.model, self.adapter, self.encoder, self.autoencoder)
+        models = Models.of(self.model, self.adapter, self.encoder, self.autoencoder, self.seed)
         self.fitted_ = Fitted.learn(
             X_train, models, self.features, self.search, self.prototypes, self.distance, self.seed
         )
@@ -113,7 +113,9 @@ class CounterfactualExplainer:
     def __repr__(self) -> str:
         known = self.fitted_
         state = (
-            "not fitted" if known is None else f"{known.models.name}, {known.plan.method}, {len(known.classes)} classes"
+            "not fitted"
+            if known is None
+            else f"{known.models.classifier.name}, {known.plan.method}, {len(known.classes)} classes"
         )
         return f"CounterfactualExplainer({type(self.model).__name__}: {state})"
 
@@ -154,7 +156,7 @@ class CounterfactualExplainer:
             row=row,
             feature_names=None if columns.names is None else tuple(map(str, columns.names)),
             meta={
-                "adapter": fitted.models.name,
+                "adapter": fitted.models.classifier.name,
                 "method": fitted.plan.method,
                 "config": dict(vars(self.search)),
                 "weights": dict(vars(fitted.plan.weights)),

@@ -15,7 +15,7 @@ import numpy as np
 
 from cfproto_plugin.errors import InputError
 from cfproto_plugin.files.exact_json import decode, encode
-from cfproto_plugin.helpers.optional import load_pandas
+from cfproto_plugin.helpers.frames import load_pandas
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
 from cfproto_plugin.config import SearchConfig
-from cfproto_plugin.errors import ConfigError, InputError, ModelError
+from cfproto_plugin.errors import ConfigError, InputError
 from cfproto_plugin.features import Features
-from cfproto_plugin.plugins import registry
-from cfproto_plugin.plugins.claims import adapt
+from cfproto_plugin.plugins import Adapted, adapted, own_copy, registry, space_of
 from cfproto_plugin.protocols import (
     Array,
     CategoryDistance,
-    GradientAdapter,
-    HasThresholds,
     ModelAdapter,
     PrototypeProvider,
 )
@@ -38,22 +33,22 @@ _PER_CLASS = 8  # prototypes of each class the path may try; the first is the pa
 class Models:
     """The classifier and the models beside it, behind their adapters."""
 
-    name: str
-    classifier: ModelAdapter
-    encoder: ModelAdapter | None
-    autoencoder: ModelAdapter | None
+    classifier: Adapted
+    encoder: Adapted | None
+    autoencoder: Adapted | None
 
     @classmethod
-    def of(cls, model: Any, adapter: str | ModelAdapter | None, encoder: Any, autoencoder: Any) -> Models:
+    def of(cls, model: Any, adapter: str | ModelAdapter | None, encoder: Any, autoencoder: Any, seed: int) -> Models:
         """Find the adapters."""
-        name, classifier = adapt(model, adapter)
-        others = [None if other is None else adapt(other, role="transform")[1] for other in (encoder, autoencoder)]
-        return cls(name, classifier, *others)
+        others = [
+            None if other is None else adapted(other, role="transform", seed=seed) for other in (encoder, autoencoder)
+        ]
+        return cls(adapted(model, adapter, seed=seed), *others)
 
-    @cached_property
+    @property
     def network(self) -> bool:
         """Whether the classifier has gradients."""
-        return isinstance(self.classifier, GradientAdapter)
+        return self.classifier.vjp is not None
 
 
 @dataclass(frozen=True)
@@ -92,55 +87,52 @@ class Fitted:
         seed: int,
     ) -> Fitted:
         """Label the training data by the model and learn the prototypes of every class."""
-        columns, train = Columns.learn(
-            data, features, accepts_frames=bool(getattr(models.classifier, "accepts_frames", False))
-        )
+        columns, train = Columns.learn(data, features, accepts_frames=models.classifier.accepts_frames)
         plain = models.encoder is None and models.autoencoder is None
         if not plain and columns.categories:
             raise ConfigError("encoders and autoencoders take numbers; this data has categories. Leave them out.")
         scale = features.scale == "auto" and plain and len(columns.shape) == 1
         space = FeatureSpace.numeric(columns, train, features, scale=scale)
         provider = make_provider(prototypes, config, models.encoder, seed)
-        plan = make_plan(config, models, columns, latent=encoder_of(provider) is not None)
+        plan = make_plan(config, models, columns, latent=space_of(provider) is not None)
         proba = first_prediction(
             SearchModel(models.classifier, space, network=models.network), train, "the training data"
         )
         labels = proba.argmax(axis=1)
-        classes = _class_labels(models.classifier, proba.shape[1])
+        classes = models.classifier.classes(proba.shape[1])
         absent = _absent(labels, classes)
         if columns.categories:
-            space = space.embedded(train, labels, make_distance(distance), features)
+            space = space.embedded(train, labels, make_distance(distance, seed), features)
         provider = provider.fit(space.to_search(train).reshape(len(train), *space.shape), labels)
         splits = _splits(models.classifier, columns) if plan.polish > 0 else None
         config = replace(config, polish=plan.polish, theta=_begin(config, plan, provider))
         return cls(models, space, train, labels, classes, absent, provider, plan, config, splits)
 
 
-def encoder_of(provider: PrototypeProvider) -> ModelAdapter | None:
-    """The encoder whose space the provider's points lie in; None if they lie in the search space."""
-    return getattr(provider, "encoder", None)
-
-
 def make_provider(
-    prototypes: str | PrototypeProvider, config: SearchConfig, encoder: ModelAdapter | None, seed: int
+    prototypes: str | PrototypeProvider, config: SearchConfig, encoder: Adapted | None, seed: int
 ) -> PrototypeProvider:
     """The provider itself, or the one of that name made with the settings of the search."""
     if not isinstance(prototypes, str):
-        return prototypes
+        return own_copy(prototypes)
     name = prototypes
     if name == "auto":
         name = "kdtree" if encoder is None else "encoder"
     k = config.k or (1 if encoder is None else 5)
-    options = {"k": None if k == "all" else k, "k_type": config.k_type, "encoder": encoder}
+    options = {
+        "k": None if k == "all" else k,
+        "k_type": config.k_type,
+        "encoder": None if encoder is None else encoder.adapter,
+    }
     made: PrototypeProvider = registry().make("prototypes", name, **options, per_class=_PER_CLASS, seed=seed)
     return made
 
 
-def make_distance(distance: str | CategoryDistance) -> CategoryDistance:
+def make_distance(distance: str | CategoryDistance, seed: int) -> CategoryDistance:
     """The distance itself, or the one of that name."""
     if not isinstance(distance, str):
         return distance
-    made: CategoryDistance = registry().make("distances", distance)
+    made: CategoryDistance = registry().make("distances", distance, seed=seed)
     return made
 
 
@@ -172,7 +164,7 @@ def make_plan(config: SearchConfig, models: Models, columns: Columns, *, latent:
 
 def _begin(config: SearchConfig, plan: Plan, provider: PrototypeProvider) -> float | None:
     """Where the path begins: at theta; at the row if none was given, unless no polishing was asked for."""
-    close_to_class = plan.method == "path" and encoder_of(provider) is None and config.polish == 0
+    close_to_class = plan.method == "path" and space_of(provider) is None and config.polish == 0
     return _DEEP if config.theta is None and close_to_class else config.theta
 
 
@@ -191,25 +183,16 @@ def first_prediction(model: SearchModel, x: Array, what: str) -> Array:
         ) from error
 
 
-def _splits(adapter: ModelAdapter, columns: Columns) -> Splits | None:
+def _splits(model: Adapted, columns: Columns) -> Splits | None:
     """The split values of a tree model whose columns are those of the table."""
-    if not columns.plain or not isinstance(adapter, HasThresholds):
+    found = model.thresholds if columns.plain else None
+    if found is None or len(found) != len(columns.attributes):
         return None
-    found = adapter.thresholds()
-    if len(found) != len(columns.attributes):
-        return None
-    own: Sequence[str] = getattr(adapter, "feature_names", None) or ()  # of an adapter that takes them in any order
+    own = model.feature_names or ()  # of an adapter that takes them in any order
     names = list(map(str, columns.names or ()))
     if own and set(names) == set(own):
         found = [found[own.index(name)] for name in names]
     return Splits(found)
-
-
-def _class_labels(adapter: ModelAdapter, n_columns: int) -> Array:
-    classes = np.asarray(getattr(adapter, "classes", np.arange(n_columns)))
-    if len(classes) != n_columns:
-        raise ModelError(f"the adapter names {len(classes)} classes but the model returns {n_columns} columns")
-    return classes
 
 
 def _absent(labels: Array, classes: Array) -> tuple[Any, ...]:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-import numpy as np
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
 Role: TypeAlias = Literal["classifier", "transform"]
+Pullback: TypeAlias = Callable[[Array], Array]
+CONTRACT = 1  # raised when a plugin written for the old one would no longer work
 
 
 @runtime_checkable
@@ -21,7 +23,8 @@ class ModelAdapter(Protocol):
     """A model the engine can call.
 
     In the role ``classifier`` the output is (n, k) probabilities with k >= 2; in the role ``transform`` (encoders and
-    autoencoders) it is whatever the model computes, one item per row. The input is never modified.
+    autoencoders) it is whatever the model computes, one item per row. It is the model's own answer, in the dtype of the
+    rows, and the only one that confirms a counterfactual. The input is never modified.
     """
 
     def predict(self, x: Array) -> Array:
@@ -33,42 +36,63 @@ class ModelAdapter(Protocol):
 class GradientAdapter(ModelAdapter, Protocol):
     """A model that can also pull gradients back to its input."""
 
-    def vjp(self, x: Array) -> tuple[Array, Callable[[Array], Array]]:
+    def vjp(self, x: Array) -> tuple[Array, Pullback]:
         """Return the output y of `predict` and the pullback: dL/dy, shaped like y, to dL/dx, shaped like x."""
         ...
 
 
-@runtime_checkable
-class HasThresholds(Protocol):
-    """A tree model that can say where it splits."""
+class Capabilities(Protocol):
+    """What an adapter may add to `predict`. Each member is found by its name; leave out what the model cannot do."""
 
-    def thresholds(self) -> list[Array]:
-        """Sorted split values, one array per model-input column.
+    @property
+    def classes(self) -> Array:
+        """The labels (k,) in the order of the probability columns; 0, 1, ... by default. Read after a prediction."""
+        ...
 
-        An adapter that takes columns by name in any order has their names as `feature_names`, in the order of these.
+    @property
+    def accepts_frames(self) -> bool:
+        """Whether the model takes its columns by name: it is then given a DataFrame if the training data was one."""
+        ...
+
+    @property
+    def feature_names(self) -> Sequence[str]:
+        """The names of the model's columns, in the order of `thresholds` and `trees`."""
+        ...
+
+    @property
+    def max_rows(self) -> int:
+        """The largest batch that `predict` takes."""
+        ...
+
+    def labels(self, x: Array) -> Array:
+        """The model's own decision for rows (n, *shape): columns (n,) of `predict`.
+
+        Only where that is not the first largest probability: a threshold of its own, costs, votes.
+        """
+        ...
+
+    def quick(self, x: Array) -> Array:
+        """What `predict` returns, recomputed faster, equal up to rounding. The search uses it; it confirms nothing."""
+        ...
+
+    def trees(self) -> TreeEnsemble | None:
+        """The model as a sum of trees in plain arrays; None if this model is not one."""
+        ...
+
+    def thresholds(self) -> list[Array] | None:
+        """Sorted split values by column, of a model that is constant between them but is no sum of trees.
+
+        Not needed beside `trees`.
         """
         ...
 
 
-@runtime_checkable
-class AcceptsFrames(Protocol):
-    """A model that wants the columns by name; the engine then hands it a DataFrame if the training data was one."""
-
-    accepts_frames: bool
-
-
-@runtime_checkable
-class HasClasses(Protocol):
-    """A classifier that knows its labels."""
-
-    @property
-    def classes(self) -> Array:
-        """The labels, in the order of the probability columns."""
-        ...
-
-
 class PrototypeProvider(Protocol):
-    """Finds class prototypes near a point."""
+    """Finds class prototypes near a point. The explainer fits a copy of a provider that was passed to it.
+
+    `space` (optional): the encoder adapter whose codes the points are; None, or no such attribute, if they are points
+    of the search space.
+    """
 
     def fit(self, z: Array, labels: Array) -> PrototypeProvider:
         """Learn from points (n, *s) of the provider's own space and their classes, column numbers 0 to K-1."""
@@ -94,48 +118,95 @@ class CategoryDistance(Protocol):
         ...
 
 
+class Tree(NamedTuple):
+    """One binary tree as arrays with an entry per node; node 0 is the root."""
+
+    column: Array  # (nodes,) int: the column that the node splits, -1 at a leaf
+    threshold: Array  # (nodes,) float
+    left: Array  # (nodes,) int: the child for values below the threshold
+    right: Array  # (nodes,) int: the child for values above it
+    missing_left: Array  # (nodes,) bool: whether a missing value goes to the left
+    value: Array  # (nodes, m) float: what a leaf adds to the scores; the rows of inner nodes are not used
+
+
+@dataclass(frozen=True, eq=False)
+class TreeEnsemble:
+    """scores(x) = base + sum over the trees of the value of the leaf that x falls into, then the link.
+
+    trees: the trees; their values have m columns. base: (m,) added once. n_columns: columns of the rows.
+    link: "identity" (the scores are the probabilities), "softmax", or "logistic" (m = 1: the log-odds of the second of
+        two classes).
+    equal_left: whether a value equal to the threshold goes to the left, x <= t, as in scikit-learn and LightGBM, or to
+        the right, x < t, as in XGBoost.
+    dtype: in which rows are compared with thresholds: "float32" or "float64".
+    """
+
+    trees: tuple[Tree, ...]
+    base: Array
+    n_columns: int
+    link: Literal["identity", "softmax", "logistic"]
+    equal_left: bool
+    dtype: Literal["float32", "float64"]
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """A file format of models that a plugin reads, and writes if it says so.
+
+    suffixes: such as (".json", ".ubj"), in lower case, with the dot.
+    load: load(path, *, model=None, trusted=()) -> model. model: an untrained one to load weights into, for formats that
+        need it; trusted: names of types that may be restored, for formats that ask.
+    save: save(model, path), or None.
+    safe: whether loading runs no code from the file. Pickles do.
+    """
+
+    suffixes: tuple[str, ...]
+    load: Callable[..., Any]
+    save: Callable[[Any, Path], None] | None = None
+    safe: bool = False
+
+
 @dataclass(frozen=True)
 class AdapterSpec:
     """An adapter a plugin offers.
 
     claims: classes as "module:Class", looked up among the modules already imported, never by importing.
-    factory: factory(model, *, role="classifier", **options) -> ModelAdapter.
+    factory: factory(model, *, role="classifier", ...) -> ModelAdapter.
+    priority: decides between plugins whose claims are equally near; the higher wins.
+    files: the file formats of these models.
+    contract: the version of this contract that the plugin was written for.
     """
 
     name: str
     claims: tuple[str, ...]
     factory: Callable[..., ModelAdapter]
     priority: int = 0
+    files: tuple[ModelFile, ...] = ()
+    contract: int = CONTRACT
 
 
 @dataclass(frozen=True)
 class PrototypeSpec:
     """A prototype provider a plugin offers.
 
-    factory: factory(*, k=None, k_type="mean", encoder=None, **options) -> PrototypeProvider.
+    factory: factory(*, k=None, k_type="mean", encoder=None, per_class=1, seed=0) -> PrototypeProvider; each argument is
+        passed only if the factory takes it.
+    contract: the version of this contract that the plugin was written for.
     """
 
     name: str
     factory: Callable[..., PrototypeProvider]
+    contract: int = CONTRACT
 
 
 @dataclass(frozen=True)
 class DistanceSpec:
-    """A categorical distance a plugin offers. factory: factory(**options) -> CategoryDistance."""
+    """A categorical distance a plugin offers.
+
+    factory: factory(*, seed=0) -> CategoryDistance; the argument is passed only if the factory takes it.
+    contract: the version of this contract that the plugin was written for.
+    """
 
     name: str
     factory: Callable[..., CategoryDistance]
-
-
-def softmax(logits: Array) -> Array:
-    """exp(z_i) / sum_j exp(z_j) along the last axis, without overflow."""
-    exp = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return np.asarray(exp / exp.sum(axis=-1, keepdims=True))
-
-
-def two_columns(positive: Array) -> Array:
-    """Turn the probability of the second class, (n,) or (n, 1), into the (n, 2) of a classifier."""
-    columns = np.empty((len(positive), 2), dtype=positive.dtype)
-    columns[:, 1] = positive.reshape(-1)
-    np.subtract(1, columns[:, 1], out=columns[:, 0])
-    return columns
+    contract: int = CONTRACT

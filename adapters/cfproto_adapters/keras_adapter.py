@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfproto_adapters.network import Meaning, Network, NetworkAdapter, Output, Pullback
 from cfproto_adapters.torch_adapter import TorchNetwork
 from cfproto_plugin import AdapterSpec, hookimpl
 from cfproto_plugin.errors import ModelError
+from cfproto_plugin.helpers import Meaning, Network, NetworkAdapter, Output
+from cfproto_plugin.protocols import Pullback
 
 if TYPE_CHECKING:
     from collections.abc import Callable

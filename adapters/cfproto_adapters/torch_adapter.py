@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfproto_adapters.network import Meaning, NetworkAdapter, Output, Pullback
 from cfproto_plugin import AdapterSpec, hookimpl
 from cfproto_plugin.errors import ModelError
+from cfproto_plugin.helpers import Meaning, NetworkAdapter, Output
+from cfproto_plugin.protocols import Pullback
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -26,7 +26,8 @@ import numpy as np
 
 from cfproto_plugin import AdapterSpec, hookimpl
 from cfproto_plugin.errors import ModelError, NotFittedError
-from cfproto_plugin.protocols import Array, Role, softmax, two_columns
+from cfproto_plugin.helpers import softmax, two_columns
+from cfproto_plugin.protocols import Array, Role
 
 if TYPE_CHECKING:
     from xgboost import Booster

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from cfproto_plugin.errors import InputError, ModelError, NoAdapterError
+from cfproto_plugin.errors import InputError, ModelError
 from cfproto_plugin.metrics.sparsity import flat
-from cfproto_plugin.plugins.claims import adapt
-from cfproto_plugin.protocols import Array, ModelAdapter
+from cfproto_plugin.plugins import adapt
+from cfproto_plugin.protocols import Array
 
 _EPS = 1e-10  # the paper names an epsilon, not its value; it only keeps 0 / 0 away
 _CELLS = 20_000_000
@@ -45,12 +45,7 @@ def neighbour_distance(x: Any, reference: Any, k: int = 5) -> Array:
 
 def reconstruct(model: Any, x: Any) -> Array:
     """The model's output for x, through whatever adapter claims it."""
-    try:
-        adapter = adapt(model, role="transform")[1]
-    except NoAdapterError:
-        if not isinstance(model, ModelAdapter):
-            raise
-        adapter = model
+    adapter = adapt(model, role="transform")
     x = np.asarray(x)
     made = adapter.predict(x) if len(x) else x
     if made.shape != x.shape:

@@ -1,5 +1,7 @@
 """Plugins: finding and loading them, deciding which adapter a model belongs to, and what an adapter can do."""
 
+from cfproto_plugin.plugins.capabilities import Adapted, own_copy, space_of
+from cfproto_plugin.plugins.claims import adapt, adapted, claimed
 from cfproto_plugin.plugins.registry import (
     KINDS,
     PluginReport,
@@ -14,12 +16,18 @@ from cfproto_plugin.plugins.registry import (
 
 __all__ = [
     "KINDS",
+    "Adapted",
     "PluginReport",
     "Registry",
+    "adapt",
+    "adapted",
+    "claimed",
     "how_to_block",
     "make",
+    "own_copy",
     "register",
     "registry",
+    "space_of",
     "type_name",
     "unregister",
 ]

@@ -1,35 +1,75 @@
-"""Deciding which adapter a model belongs to, without importing anything."""
+"""Deciding which adapter a model belongs to and making it, without importing anything."""
 
 from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Mapping
 from typing import Any
 
-from cfproto_plugin.errors import AmbiguousAdapterError, ModelError, NoAdapterError
-from cfproto_plugin.plugins.functions import CallableAdapter
+from cfproto_plugin.errors import AmbiguousAdapterError, InputError, ModelError, NoAdapterError
+from cfproto_plugin.plugins.capabilities import Adapted
+from cfproto_plugin.plugins.functions import FunctionAdapter
 from cfproto_plugin.plugins.registry import PluginReport, Registry, how_to_block, make, registry, type_name
-from cfproto_plugin.protocols import AdapterSpec, GradientAdapter, ModelAdapter, Role
+from cfproto_plugin.protocols import AdapterSpec, ModelAdapter, Role
 
 
-def adapt(
-    model: Any, adapter: str | ModelAdapter | None = None, *, role: Role = "classifier"
-) -> tuple[str, ModelAdapter]:
-    """Return the name of the adapter that fits the model, and the adapter made for it."""
+def adapt(model: Any, name: str | None = None, *, role: Role = "classifier", **options: Any) -> ModelAdapter:
+    """Make the adapter for a model: of the plugin that claims it, or of the registered name.
+
+    role: "classifier", or "transform" for encoders and autoencoders. options: what the adapter takes, such as
+    output="logits" for networks; one that it does not know is an error. The adapter can be passed wherever a model can.
+    """
+    return adapted(model, name, role=role, options=options).adapter
+
+
+def adapted(
+    model: Any,
+    adapter: str | ModelAdapter | None = None,
+    *,
+    role: Role = "classifier",
+    seed: int = 0,
+    options: Mapping[str, Any] | None = None,
+) -> Adapted:
+    """The model behind its adapter, and what that can do. adapter: a registered name or an adapter; skips detection."""
+    given = dict(options or {})
     if adapter is not None and not isinstance(adapter, str):
-        return type(adapter).__name__, _checked(adapter)
+        return Adapted.of(_checked(adapter), type(adapter).__name__)
     if inspect.isclass(model):
         raise ModelError(f"{type_name(model)} is a class; pass a trained model, an object of that class.")
-    if adapter is not None:
-        return adapter, registry().make("adapters", adapter, model, role=role)
-    claim = claimed(model, registry())
-    if claim is not None:
-        return claim[1].name, make(*claim, model, role=role)
-    if isinstance(model, GradientAdapter):
-        return type(model).__name__, model
+    offered = {"role": role, "seed": seed}
+    found = registry().find("adapters", adapter) if adapter is not None else claimed(model, registry())
+    if found is not None:
+        return Adapted.of(make(*found, model, offered=offered, given=given), found[1].name)
+    if given and not _is_adapter(model):
+        _refuse_options(given)
+    return _unclaimed(model, role)
+
+
+def _unclaimed(model: Any, role: Role) -> Adapted:
+    """A model that no plugin claims: an adapter, an object with predict_proba, or a function."""
+    if _is_adapter(model):
+        return Adapted.of(model, type(model).__name__)
+    if callable(getattr(model, "predict_proba", None)) and role == "classifier":
+        return Adapted.of(
+            FunctionAdapter(model.predict_proba, classes=getattr(model, "classes_", None)), "predict_proba"
+        )
     if callable(model):
-        return "callable", CallableAdapter(model, role=role)
+        return Adapted.of(FunctionAdapter(model, role=role), "callable")
+    if callable(getattr(model, "predict", None)):
+        return Adapted.of(model, type(model).__name__)
     raise NoAdapterError(_nothing_claims(model, registry()))
+
+
+def _is_adapter(model: Any) -> bool:
+    """Whether it is one for certain: made by a plugin, or with a pullback. An adapter may also be predict-only."""
+    members = ("cfproto_origin", "vjp", "quick", "trees", "thresholds")
+    known = callable(getattr(model, "predict", None)) and any(hasattr(model, name) for name in members)
+    return known and not inspect.isclass(model)
+
+
+def _refuse_options(given: dict[str, Any]) -> None:
+    raise InputError(f"the option {next(iter(given))!r} is for adapters of plugins; a plain function takes none")
 
 
 def claimed(model: Any, plugins: Registry) -> tuple[PluginReport, AdapterSpec] | None:
@@ -67,11 +107,12 @@ def resolve(claim: str) -> Any:
 
 
 def _checked(adapter: Any) -> ModelAdapter:
-    if inspect.isclass(adapter) or not isinstance(adapter, ModelAdapter):
+    if inspect.isclass(adapter) or not callable(getattr(adapter, "predict", None)):
         raise ModelError(
             f"adapter={adapter!r} is no adapter; pass a registered name, or an object with the method predict(x)."
         )
-    return adapter
+    made: ModelAdapter = adapter
+    return made
 
 
 def _claimed_by_several(model: Any, best: list[tuple[PluginReport, AdapterSpec]]) -> str:

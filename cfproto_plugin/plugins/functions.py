@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from cfproto_plugin.protocols import Array, Role
 
 
-class CallableAdapter:
-    """A function x -> probabilities (n, k), or x -> encoding in the role "transform"."""
+class FunctionAdapter:
+    """A function x -> probabilities (n, k), or x -> encoding in the role "transform". classes: its labels, if known."""
 
-    def __init__(self, function: Callable[[Any], Any], *, role: Role = "classifier", **_options: Any) -> None:
+    def __init__(self, function: Callable[[Any], Any], *, role: Role = "classifier", classes: Any = None) -> None:
         self._function = function
         self._role = role
         self.accepts_frames = True
+        self.classes = None if classes is None else np.asarray(classes)
 
     def predict(self, x: Array) -> Array:
         y = np.asarray(self._function(x))

@@ -11,7 +11,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
@@ -21,9 +21,9 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import pluggy
 
 from cfproto_plugin import hookspecs
-from cfproto_plugin.errors import CfprotoError, PluginError, UnknownNameError, did_you_mean
+from cfproto_plugin.errors import CfprotoError, InputError, PluginError, UnknownNameError, did_you_mean
 from cfproto_plugin.hookspecs import PROJECT
-from cfproto_plugin.protocols import AdapterSpec, DistanceSpec, PrototypeSpec
+from cfproto_plugin.protocols import CONTRACT, AdapterSpec, DistanceSpec, ModelFile, PrototypeSpec
 
 log = logging.getLogger(__name__)
 Spec = TypeVar("Spec", AdapterSpec, PrototypeSpec, DistanceSpec)
@@ -113,15 +113,38 @@ class Registry:
         """Plugins that did not load."""
         return [report for report in self.reports if report.status == "broken"]
 
-    def named(self, kind: Kind, name: str) -> Any:
-        """The spec of that kind and name."""
-        return self._find(kind, name)[1]
+    def make(self, kind: Kind, name: str, **offered: Any) -> Any:
+        """Call the factory of that kind and name with those of the arguments that it takes."""
+        return make(*self.find(kind, name), offered=offered)
 
-    def make(self, kind: Kind, name: str, *args: Any, **options: Any) -> Any:
-        """Call the factory of that kind and name; its failures are named with its plugin."""
-        return make(*self._find(kind, name), *args, **options)
+    def file_formats(self) -> dict[str, list[tuple[PluginReport, AdapterSpec, ModelFile]]]:
+        """Who reads models from files with which suffix."""
+        found: dict[str, list[tuple[PluginReport, AdapterSpec, ModelFile]]] = {}
+        for report, spec in self.adapters():
+            for file in spec.files:
+                for suffix in file.suffixes:
+                    found.setdefault(suffix.lower(), []).append((report, spec, file))
+        return found
 
-    def _find(self, kind: Kind, name: str) -> tuple[PluginReport, Any]:
+    def file_format(self, suffix: str) -> tuple[PluginReport, AdapterSpec, ModelFile]:
+        """Who reads models from files with this suffix. None, or two, is an error that names them."""
+        formats = self.file_formats()
+        found = formats.get(suffix.lower(), [])
+        if len(found) > 1:
+            owners = [report for report, _, _ in found]
+            raise PluginError(
+                f"{suffix} files are read by {' and '.join(map(str, owners))}.\n  Block one plugin: "
+                f"{how_to_block(owners)}."
+            )
+        if not found:
+            raise UnknownNameError(
+                f"no installed plugin reads models from {suffix or 'files without a suffix'}.\n  There are readers "
+                f"for: {', '.join(sorted(formats)) or 'none'}" + self.in_words_broken()
+            )
+        return found[0]
+
+    def find(self, kind: Kind, name: str) -> tuple[PluginReport, Any]:
+        """The spec of that kind and name, and the plugin that offers it."""
         specs = [(report, spec) for report in self.reports for spec in getattr(report, kind)]
         found = [(report, spec) for report, spec in specs if spec.name == name]
         if len(found) > 1:
@@ -159,24 +182,61 @@ class Registry:
         return report
 
 
-def make(report: PluginReport, spec: Any, *args: Any, **options: Any) -> Any:
-    """Call the factory of a spec. Whatever goes wrong is named with the plugin and its distribution."""
+def make(
+    report: PluginReport,
+    spec: Any,
+    *args: Any,
+    offered: Mapping[str, Any] | None = None,
+    given: Mapping[str, Any] | None = None,
+) -> Any:
+    """Call the factory of a spec. Whatever goes wrong is named with the plugin and its distribution.
+
+    offered: what the core passes if the factory takes it. given: what the user asked for, which it must take.
+    """
     what, method = next(words for kind, words in _ONE.items() if isinstance(spec, kind))
     origin = f"{what} {spec.name!r} of plugin {report}"
+    options = {**_taken(spec.factory, offered or {}), **_required(spec.factory, given or {}, origin)}
     try:
         made = spec.factory(*args, **options)
     except CfprotoError as error:
         error.add_note(f"raised by {origin}")
+        error.plugin = error.plugin or report.name
         raise
     except Exception as error:
         on = "".join(f" on {type_name(model)}" for model in args)
-        raise PluginError(f"{origin} failed{on}: {type(error).__name__}: {error}") from error
+        raise PluginError(f"{origin} failed{on}: {type(error).__name__}: {error}", plugin=report.name) from error
     if inspect.isclass(made) or not callable(getattr(made, method, None)):
-        raise PluginError(f"the factory of {origin} returned {made!r}, which has no method {method}")
+        raise PluginError(
+            f"the factory of {origin} returned {made!r}, which has no method {method}", plugin=report.name
+        )
     if not any(made is model for model in args):
         with suppress(AttributeError, TypeError):  # objects with slots stay without
             made.cfproto_origin = origin  # for messages of the search; kept when an explainer is pickled
     return made
+
+
+def parameters_of(factory: Callable[..., Any]) -> tuple[set[str], bool]:
+    """The names that a factory takes by keyword, and whether it takes any other."""
+    try:
+        found = inspect.signature(factory).parameters.values()
+    except (TypeError, ValueError):  # some built-in types have no signature
+        return set(), True
+    keywords = {p.name for p in found if p.kind in {p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY}}
+    return keywords, any(p.kind is p.VAR_KEYWORD for p in found)
+
+
+def _taken(factory: Callable[..., Any], offered: Mapping[str, Any]) -> dict[str, Any]:
+    names, any_other = parameters_of(factory)
+    return {name: value for name, value in offered.items() if any_other or name in names}
+
+
+def _required(factory: Callable[..., Any], given: Mapping[str, Any], origin: str) -> dict[str, Any]:
+    names, any_other = parameters_of(factory)
+    for name in given:
+        if not any_other and name not in names:
+            there = ", ".join(sorted(names - {"model", "role", "seed"})) or "none"
+            raise InputError(f"{origin} has no option {name!r}.{did_you_mean(name, names)} Its options: {there}")
+    return dict(given)
 
 
 def how_to_block(owners: Iterable[PluginReport]) -> str:
@@ -233,10 +293,17 @@ def _checked(hook: str, kind: type[Spec], results: list[Iterable[Spec]]) -> tupl
             raise PluginError(f"{hook} returned {spec!r}; expected {kind.__name__} objects")
         if not isinstance(spec.name, str) or not spec.name:
             raise PluginError(f"{hook} returned a spec named {spec.name!r}; expected a word to name it by")
+        if spec.contract != CONTRACT:
+            raise PluginError(
+                f"{spec.name!r} was written for version {spec.contract!r} of the plugin contract; this version of "
+                f"cfproto-plugin knows {CONTRACT}: update "
+                + ("the plugin" if isinstance(spec.contract, int) and spec.contract < CONTRACT else "cfproto-plugin")
+            )
         if not callable(spec.factory):
             raise PluginError(f"the factory of {spec.name!r} is {spec.factory!r}; expected a function or class")
         if isinstance(spec, AdapterSpec):
             _check_claims(spec)
+            _check_files(spec)
     return specs
 
 
@@ -250,6 +317,23 @@ def _check_claims(spec: AdapterSpec) -> None:
         module, _, qualname = claim.partition(":") if isinstance(claim, str) else ("", "", "")
         if not (module and qualname):
             raise PluginError(f"adapter {spec.name!r} claims {claim!r}; expected a name such as 'package.module:Class'")
+
+
+def _check_files(spec: AdapterSpec) -> None:
+    for file in spec.files:
+        if not isinstance(file, ModelFile):
+            raise PluginError(f"adapter {spec.name!r} has {file!r} among its files; expected ModelFile objects")
+        suffixes: Any = file.suffixes
+        if (
+            isinstance(suffixes, str)
+            or not suffixes
+            or not all(isinstance(s, str) and s.startswith(".") for s in suffixes)
+        ):
+            raise PluginError(
+                f"adapter {spec.name!r} reads files with the suffixes {suffixes!r}; expected such as ('.json',)"
+            )
+        if not callable(file.load):
+            raise PluginError(f"adapter {spec.name!r}: load of {suffixes} is {file.load!r}; expected a function")
 
 
 @functools.cache

@@ -17,7 +17,7 @@ class EncoderPrototypes:
     """proto_i = mean of the K encodings of class i nearest to ENC(x0); the class of the nearest prototype is first.
 
     k: K, or None for the mean of the whole class. k_type "point" takes the K-th nearest encoding instead of the mean.
-    A class with fewer than K items uses all it has. The points it returns are encodings: `encoder` tells so.
+    A class with fewer than K items uses all it has. The points it returns are codes of `space`, the encoder.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class EncoderPrototypes:
             raise ConfigError("prototypes='encoder' needs an encoder; pass encoder=..., or use prototypes='kdtree'")
         self.k = k
         self.k_type = k_type
-        self.encoder = encoder
+        self.space = encoder
 
     def fit(self, z: Array, labels: Array) -> Self:
         from sklearn.neighbors import NearestNeighbors
@@ -61,4 +61,4 @@ class EncoderPrototypes:
         return np.asarray(items[index[:, -1]] if self.k_type == "point" else items[index].mean(axis=1))
 
     def _encode(self, z: Array) -> Array:
-        return np.concatenate([self.encoder.predict(z[i : i + _CHUNK]) for i in range(0, len(z), _CHUNK)])
+        return np.concatenate([self.space.predict(z[i : i + _CHUNK]) for i in range(0, len(z), _CHUNK)])

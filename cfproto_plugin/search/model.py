@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from cfproto_plugin.errors import ModelError
-from cfproto_plugin.protocols import Array, ModelAdapter
+from cfproto_plugin.plugins import Adapted
+from cfproto_plugin.protocols import Array
 from cfproto_plugin.tables.space import FeatureSpace, Rows
 
 _CELLS_PER_CALL = 16_000_000
@@ -22,9 +23,7 @@ class SearchModel:
     Holds the counts of one call of `explain`; the adapter itself is shared and not changed.
     """
 
-    def __init__(
-        self, adapter: ModelAdapter, space: FeatureSpace, n_classes: int | None = None, *, network: bool
-    ) -> None:
+    def __init__(self, adapter: Adapted, space: FeatureSpace, n_classes: int | None = None, *, network: bool) -> None:
         self.adapter = adapter
         self.space = space
         self.n_classes = n_classes
@@ -71,7 +70,7 @@ class SearchModel:
     def _call(self, x: Array) -> Array:
         self.calls += 1
         self.predicted += len(x)
-        proba = np.asarray(self.adapter.predict(self.space.columns.to_model(x)))
+        proba = np.asarray(self.adapter.quick(self.space.columns.to_model(x)))
         columns = self.n_classes or proba.shape[-1]
         if proba.shape != (len(x), columns) or columns < 2:  # noqa: PLR2004
             raise ModelError(
@@ -80,7 +79,7 @@ class SearchModel:
             )
         if not (math.isfinite(proba.sum()) or np.isfinite(proba).all()):
             row = int(np.argwhere(~np.isfinite(proba))[0, 0])
-            origin = getattr(self.adapter, "cfproto_origin", "")
+            origin = self.adapter.origin
             raise ModelError(
                 f"the model returned {proba[row]} for a row of finite numbers; expected probabilities"
                 + (f" ({origin})" if origin else "")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cfproto_plugin.fitted import Fitted, encoder_of
-from cfproto_plugin.protocols import Array, GradientAdapter, ModelAdapter
+from cfproto_plugin.fitted import Fitted
+from cfproto_plugin.plugins import Adapted, space_of
+from cfproto_plugin.protocols import Array, GradientAdapter
 from cfproto_plugin.search.methods.descent import Guides, search_descent
 from cfproto_plugin.search.methods.fallback import fall_back
 from cfproto_plugin.search.methods.latent import search_latent
@@ -81,7 +82,7 @@ def _search(fitted: Fitted, problem: Problem) -> None:
         points, kinds = fitted.provider.nearest(z, problem.allowed)
         if problem.copies > 1:
             points, kinds = _shared_out(problem, points, kinds)
-    encoder = _gradient(encoder_of(fitted.provider), problem)
+    encoder = _gradient(_space(fitted), problem)
     if fitted.plan.method == "path":
         if encoder is None:
             search_path(problem, rows, points.reshape(*points.shape[:2], -1), kinds)
@@ -124,7 +125,12 @@ def _best_first(problem: Problem, proba: Array, good: Array, searched: Array) ->
         best.note[start : start + problem.copies] = [best.note[i] for i in order]
 
 
-def _gradient(adapter: ModelAdapter | None, problem: Problem) -> GradientAdapter | None:
+def _space(fitted: Fitted) -> Adapted | None:
+    encoder = space_of(fitted.provider)
+    return None if encoder is None else Adapted.of(encoder, "encoder")
+
+
+def _gradient(adapter: Adapted | None, problem: Problem) -> GradientAdapter | None:
     return None if adapter is None else with_gradient(adapter, np.asarray(problem.config.eps))
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from cfproto_plugin.errors import InputError
-from cfproto_plugin.protocols import Array, GradientAdapter, HasClasses, HasThresholds, ModelAdapter, Role
+from cfproto_plugin.plugins import Adapted
+from cfproto_plugin.protocols import Array, GradientAdapter, ModelAdapter, Role
 from cfproto_plugin.testing.kit import Check, bind, require, require_close, run_all
 from cfproto_plugin.testing.thresholds import (
     output_is_constant_between_neighbouring_thresholds,
@@ -43,11 +44,12 @@ def adapter_checks(
             f"the checks need an array or DataFrame of at least {_FEWEST} rows, got {type(x).__name__}"
             + (f" of shape {x.shape}" if hasattr(x, "shape") else "")
         )
+    known = Adapted.of(adapter, type(adapter).__name__)
     transform = "" if role == "classifier" else f"its role is {role}"
     frame = "the rows are a DataFrame" if hasattr(x, "iloc") else ""
-    no_classes = transform or ("" if isinstance(adapter, HasClasses) else "the adapter has no classes")
-    no_vjp = frame or ("" if isinstance(adapter, GradientAdapter) else "the adapter has no vjp(x)")
-    no_splits = frame or ("" if isinstance(adapter, HasThresholds) else "the adapter has no thresholds()")
+    no_classes = transform or ("" if getattr(adapter, "classes", None) is not None else "the adapter has no classes")
+    no_vjp = frame or ("" if known.vjp is not None else "the adapter has no vjp(x)")
+    no_splits = frame or ("" if known.thresholds is not None else "the adapter has no thresholds()")
     unknown = "the model was not given" if model is None else ""
     no_state = unknown or ("" if state(model) else "the state of the model cannot be read")
     no_mode = unknown or ("" if switches(model) else "the model has no training mode")
@@ -107,8 +109,9 @@ def input_is_not_modified(adapter: ModelAdapter, x: Any) -> None:
     if hasattr(x, "iloc"):
         require(bool(x.equals(before)), "the rows were changed in place")
         return
-    if isinstance(adapter, GradientAdapter):
-        y, pullback = adapter.vjp(x)
+    vjp = Adapted.of(adapter, "adapter").vjp
+    if vjp is not None:
+        y, pullback = vjp(x)
         pullback(np.ones_like(y))
     require(np.array_equal(before, x, equal_nan=True), "the rows were changed in place")
 

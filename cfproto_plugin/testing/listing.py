@@ -7,8 +7,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from cfproto_plugin.errors import InputError
-from cfproto_plugin.plugins import registry, type_name
-from cfproto_plugin.plugins.claims import adapt, claimed
+from cfproto_plugin.plugins import adapted, claimed, registry, type_name
 from cfproto_plugin.protocols import ModelAdapter, Role
 from cfproto_plugin.testing.adapters import adapter_checks
 from cfproto_plugin.testing.distances import distance_checks
@@ -59,14 +58,13 @@ def examine(subject: Any, *data: Any, role: Role = "classifier", atol: float = 1
 
 
 def _examine_model(model: Any, x: Any, role: Role, atol: float) -> Examined:
-    found = None if inspect.isclass(model) else claimed(model, registry())
-    if found is not None:
-        report, spec = found
+    claim = None if inspect.isclass(model) else claimed(model, registry())
+    if claim is not None:
+        report, spec = claim
         what = f"adapter {spec.name!r} of plugin {report} for {type_name(model)}"
         return Examined(what, spec_checks(spec, model, x, role=role, atol=atol, module=report.module))
     if isinstance(model, ModelAdapter) and not inspect.isclass(model):
         return Examined(f"adapter {type_name(model)}", adapter_checks(model, x, role=role, atol=atol))
-    name, adapter = adapt(model, role=role)
-    return Examined(
-        f"adapter {name!r} for {type_name(model)}", adapter_checks(adapter, x, role=role, atol=atol, model=model)
-    )
+    found = adapted(model, role=role)
+    checks = adapter_checks(found.adapter, x, role=role, atol=atol, model=model)
+    return Examined(f"adapter {found.name!r} for {type_name(model)}", checks)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from cfproto_plugin.errors import InputError
+from cfproto_plugin.plugins import space_of
 from cfproto_plugin.protocols import Array, PrototypeProvider
 from cfproto_plugin.testing.kit import Check, bind, require, run_all
 
@@ -139,5 +140,5 @@ def _others(labels: Array) -> Array:
 
 
 def _own_space(provider: Any, z0: Array) -> Array:
-    encoder = getattr(provider, "encoder", None)
+    encoder = space_of(provider)
     return z0 if encoder is None else np.asarray(encoder.predict(z0))

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from cfproto_plugin.protocols import Array, HasThresholds
+from cfproto_plugin.plugins import Adapted
+from cfproto_plugin.protocols import Array, ModelAdapter
 from cfproto_plugin.testing.kit import require
 
 _PAIRS = 2000  # of a row and a column
 _ROUNDING = 1e-6  # trees compare in float32: nearer than this to a split, relatively, either side may be meant
 
 
-def thresholds_are_sorted_for_every_column(adapter: HasThresholds, x: Array) -> None:
-    found = adapter.thresholds()
+def thresholds_are_sorted_for_every_column(adapter: ModelAdapter, x: Array) -> None:
+    found = _thresholds(adapter)
     columns = x[0].size
     require(len(found) == columns, f"thresholds of {len(found)} columns for {columns} columns")
     require(all((np.diff(t) > 0).all() for t in found), "thresholds are not sorted and distinct")
 
 
-def output_is_constant_between_neighbouring_thresholds(adapter: HasThresholds, x: Array) -> None:
+def output_is_constant_between_neighbouring_thresholds(adapter: ModelAdapter, x: Array) -> None:
     """f(row with its column at a) = f(row with its column at b) for a and b between the same two thresholds.
 
     Random rows, columns and cells; one batch. A column without thresholds is one cell, unless it may hold categories,
@@ -26,7 +27,7 @@ def output_is_constant_between_neighbouring_thresholds(adapter: HasThresholds, x
     """
     rng = np.random.default_rng(0)
     flat = x.reshape(len(x), -1)
-    splits = [np.asarray(values, dtype=float) for values in adapter.thresholds()]
+    splits = [np.asarray(values, dtype=float) for values in _thresholds(adapter)]
     columns = [j for j, values in enumerate(splits) if len(values) or (flat[:, j] % 1 > 0).any()]
     moves = []
     for row, j in zip(rng.integers(len(flat), size=_PAIRS), rng.choice(columns or [0], size=_PAIRS), strict=True):
@@ -39,8 +40,7 @@ def output_is_constant_between_neighbouring_thresholds(adapter: HasThresholds, x
     places = np.stack([low, rng.uniform(low, high), high])
     rows = np.repeat(flat[row][None], len(places), axis=0)
     rows[:, np.arange(len(row)), column] = places
-    predict = adapter.predict  # type: ignore[attr-defined]  # every adapter has it
-    y = np.asarray(predict(rows.reshape(-1, *x.shape[1:])), dtype=float).reshape(len(places), len(row), -1)
+    y = np.asarray(adapter.predict(rows.reshape(-1, *x.shape[1:])), dtype=float).reshape(len(places), len(row), -1)
     wrong = np.flatnonzero((y != y[0]).any(axis=(0, 2)))
     if len(wrong):
         i = wrong[0]
@@ -60,3 +60,7 @@ def _cell(rng: np.random.Generator, splits: Array, values: Array, own: float) ->
     low, high = edges[at], edges[at + 1]
     margin = _ROUNDING * max(abs(low), abs(high))
     return (low + margin, high - margin) if 2 * margin < high - low else None
+
+
+def _thresholds(adapter: ModelAdapter) -> list[Array]:
+    return Adapted.of(adapter, "adapter").thresholds or []

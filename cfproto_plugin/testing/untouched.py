@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from cfproto_plugin.protocols import GradientAdapter, ModelAdapter
+from cfproto_plugin.plugins import Adapted
+from cfproto_plugin.protocols import ModelAdapter
 from cfproto_plugin.testing.kit import require, require_close
 
 _SHOWN = 3
@@ -106,6 +107,7 @@ def modes_restored(model: Any) -> Iterator[None]:
 
 def _use(adapter: ModelAdapter, x: Any) -> None:
     adapter.predict(x)
-    if isinstance(adapter, GradientAdapter) and not hasattr(x, "iloc"):
-        y, pullback = adapter.vjp(x)
+    vjp = Adapted.of(adapter, "adapter").vjp
+    if vjp is not None and not hasattr(x, "iloc"):
+        y, pullback = vjp(x)
         pullback(np.ones_like(y))

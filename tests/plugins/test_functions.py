@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from cfproto_plugin.errors import ModelError
+from cfproto_plugin.helpers import softmax
 from cfproto_plugin.plugins.functions import CallableAdapter
-from cfproto_plugin.protocols import AcceptsFrames, GradientAdapter, softmax
+from cfproto_plugin.protocols import AcceptsFrames, GradientAdapter
 from cfproto_plugin.testing import check_adapter
 
 X = np.random.default_rng(0).normal(size=(7, 3))

@@ -12,7 +12,7 @@ import pytest
 from cfproto_plugin import AdapterSpec, DistanceSpec, PrototypeSpec, hookimpl, register, testing, unregister
 from cfproto_plugin.distances import ABDM, MVDM, Mix
 from cfproto_plugin.errors import InputError, NoAdapterError
-from cfproto_plugin.protocols import softmax
+from cfproto_plugin.helpers import softmax
 from cfproto_plugin.prototypes import EncoderPrototypes, KDTreePrototypes
 from cfproto_plugin.testing import check_adapter, check_distance, check_provider, check_spec, checks
 

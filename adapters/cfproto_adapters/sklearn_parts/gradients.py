@@ -13,7 +13,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from scipy.special import expit, log_expit
 
-from cfproto_plugin.protocols import Array, softmax
+from cfproto_plugin.helpers import softmax
+from cfproto_plugin.protocols import Array
 
 Pullback: TypeAlias = Callable[[Array], Array]
 

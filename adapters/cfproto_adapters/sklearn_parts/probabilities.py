@@ -27,7 +27,8 @@ from cfproto_adapters.sklearn_parts.gradients import Chain, agree
 from cfproto_adapters.sklearn_parts.inputs import Rows, active_steps, kind, name, unwrap
 from cfproto_adapters.sklearn_parts.trees import Boosting, walked
 from cfproto_plugin.errors import ModelError
-from cfproto_plugin.protocols import Array, softmax, two_columns
+from cfproto_plugin.helpers import softmax, two_columns
+from cfproto_plugin.protocols import Array
 
 Probabilities: TypeAlias = Callable[[Any], Array]
 

@@ -15,7 +15,8 @@ import numpy as np
 from scipy.sparse import issparse
 
 from cfproto_adapters.sklearn_parts.inputs import Rows, kind
-from cfproto_plugin.protocols import Array, softmax
+from cfproto_plugin.helpers import softmax
+from cfproto_plugin.protocols import Array
 
 TREES = ("DecisionTreeClassifier", "ExtraTreeClassifier")
 FORESTS = ("RandomForestClassifier", "ExtraTreesClassifier")

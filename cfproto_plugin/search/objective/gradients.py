@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 
+from cfproto_plugin.plugins import Adapted
 from cfproto_plugin.protocols import Array, GradientAdapter, ModelAdapter
 
 _CELLS_PER_BATCH = 16_000_000
@@ -65,6 +67,7 @@ class WithDifferences:
         return y.reshape(len(x), *shape), lambda cotangent: pull(cotangent.reshape(len(x), -1)).reshape(x.shape)
 
 
-def with_gradient(adapter: ModelAdapter, eps: Array) -> GradientAdapter:
-    """The adapter itself if it has a gradient, else the adapter with differences."""
-    return adapter if isinstance(adapter, GradientAdapter) else WithDifferences(adapter, eps)
+def with_gradient(model: Adapted, eps: Array) -> GradientAdapter:
+    """The model's adapter if it has a gradient, else the adapter with differences."""
+    adapter: Any = model.adapter
+    return WithDifferences(adapter, eps) if model.vjp is None else cast("GradientAdapter", adapter)

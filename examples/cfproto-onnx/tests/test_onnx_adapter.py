@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from cfproto_plugin import CounterfactualExplainer, Features
 from cfproto_plugin.errors import InputError, ModelError
-from cfproto_plugin.protocols import HasClasses, softmax
+from cfproto_plugin.helpers import softmax
+from cfproto_plugin.protocols import HasClasses
 from cfproto_plugin.testing import check_adapter, checks
 from models import LABELS, layers, linear_classifier, network, session, tensor
 from onnx import TensorProto

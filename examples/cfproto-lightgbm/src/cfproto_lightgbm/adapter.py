@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from cfproto_plugin.errors import ModelError, NotFittedError
-from cfproto_plugin.protocols import Array, Role, two_columns
+from cfproto_plugin.helpers import two_columns
+from cfproto_plugin.protocols import Array, Role
 
 if TYPE_CHECKING:
     from lightgbm import Booster

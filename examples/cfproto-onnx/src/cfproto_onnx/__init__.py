@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from cfproto_plugin import AdapterSpec, hookimpl
 from cfproto_plugin.errors import InputError, ModelError
-from cfproto_plugin.protocols import Array, Role, softmax
+from cfproto_plugin.helpers import softmax
+from cfproto_plugin.protocols import Array, Role
 
 from cfproto_onnx.signature import Input, score_output, tensor_names
 

@@ -1,0 +1,89 @@
+"""DataFrames for models that take their columns by name or by position. pandas is imported only where it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cfproto_plugin.errors import InputError, did_you_mean
+from cfproto_plugin.protocols import Array
+
+
+def load_pandas() -> Any:
+    """Import pandas, or say how to install it."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError(
+            "data frames need pandas, which is not installed: pip install 'cfproto-plugin[pandas]'"
+        ) from error
+    return pd
+
+
+def column_order(
+    columns: Iterable[Any],
+    names: Sequence[Any],
+    what: str = "the frame",
+    spell: Callable[[Any], Any] = lambda label: label,
+) -> list[Any] | None:
+    """Return the labels of a frame's columns in the order of `names`; None if they are in that order already.
+
+    what: the frame in messages. spell: how the model spells a label, such as `str`. InputError names a column that is
+    missing, twice there or unknown.
+    """
+    given = list(columns)
+    labels: dict[Any, Any] = {}
+    for label in given:
+        if spell(label) in labels:
+            raise InputError(f"{what} has two columns {label!r}; expected every name once", column=label)
+        labels[spell(label)] = label
+    known = set(names)
+    absent = [name for name in names if name not in labels]
+    extra = [label for name, label in labels.items() if name not in known]
+    if absent:
+        raise InputError(
+            f"{what} has no column {absent[0]!r}; its columns are {given}.{did_you_mean(absent[0], given)}",
+            column=absent[0],
+        )
+    if extra:
+        raise InputError(
+            f"{what} has a column {extra[0]!r} that the training data had not; leave it out."
+            f"{did_you_mean(extra[0], names)}",
+            column=extra[0],
+        )
+    return None if list(labels) == list(names) else [labels[name] for name in names]
+
+
+class FrameColumns:
+    """Puts the columns of frames into the order that a model was trained with.
+
+    names: the model's columns as it spells them; None takes any, in any order. The columns object last seen is
+    remembered: a search asks with the same one thousands of times.
+    """
+
+    def __init__(self, names: Sequence[str] | None, spell: Callable[[Any], str] = str) -> None:
+        self.names = None if names is None else list(names)
+        self._spell = spell
+        self._seen: tuple[Any, list[Any] | None] = (None, None)
+
+    def __call__(self, frame: Any) -> Any:
+        """Return the frame with the model's columns in the model's order; itself if they are."""
+        if self.names is None:
+            return frame
+        columns, order = self._seen
+        if frame.columns is not columns:
+            order = column_order(frame.columns, self.names, "the frame", self._spell)
+            self._seen = frame.columns, order
+        return frame if order is None else frame[order]
+
+
+def numbers_of(frame: Any) -> Array | None:
+    """Return a frame of NumPy numbers as a float64 array (n, columns), None if a column holds anything else.
+
+    Frameworks take a frame column by column: about 2 ms for 30 columns, where an array takes 0.2 ms.
+    """
+    if not all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in frame.dtypes):
+        return None
+    return np.ascontiguousarray(frame.to_numpy(np.float64))

@@ -1,0 +1,135 @@
+"""Scores as probabilities: what the numbers a classifier returns mean, and how gradients pass back through that."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+
+from cfproto_plugin.errors import InputError, ModelError
+from cfproto_plugin.protocols import Array
+
+log = logging.getLogger(__name__)
+
+Meaning: TypeAlias = Literal["logits", "probabilities"]
+Output: TypeAlias = Literal["auto", "logits", "probabilities"]
+
+SUM_TOLERANCE = 5e-3  # how far a row of probabilities computed in half precision may sum from one
+_PROBED_ROWS = 8
+_LOCK = threading.Lock()
+
+
+def softmax(logits: Array) -> Array:
+    """exp(z_i) / sum_j exp(z_j) along the last axis, without overflow."""
+    exp = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return np.asarray(exp / exp.sum(axis=-1, keepdims=True))
+
+
+def two_columns(positive: Array) -> Array:
+    """Turn the probability of the second class, (n,) or (n, 1), into the (n, 2) of a classifier."""
+    columns = np.empty((len(positive), 2), dtype=positive.dtype)
+    columns[:, 1] = positive.reshape(-1)
+    np.subtract(1, columns[:, 1], out=columns[:, 0])
+    return columns
+
+
+def score_rows(scores: Array, n: int, model: str) -> Array:
+    """Return the scores of n rows as (n, k). A model that squeezes its one column returns (n,), and () for one row."""
+    if scores.shape == (n,) or (scores.ndim == 0 and n == 1):
+        return scores.reshape(n, 1)
+    if scores.ndim != 2 or len(scores) != n:  # noqa: PLR2004
+        raise ModelError(
+            f"{model} returned shape {scores.shape} for {n} rows; a classifier returns ({n}, k), or ({n},) for two "
+            'classes. Flatten it in a wrapper; for an encoder or autoencoder use role="transform".'
+        )
+    return scores
+
+
+class ScoreReader:
+    """Finds out once whether scores (n, k) are logits or probabilities, and makes probabilities of them.
+
+    model: its name, for messages. output: "logits", "probabilities", or "auto", which decides on the first rows seen
+    and remembers:
+
+    1. by the operation that made the output, if `ending` can tell: a softmax or a sigmoid gives probabilities; a linear
+       layer or a log-softmax gives logits (softmax(log p) = p);
+    2. else by values: probabilities if every row is non-negative and sums to one, or lies in [0, 1] where there is one
+       column. A single row may do so by luck, so points between the rows and zero are looked at too.
+
+    Where probabilities are announced, by the caller or by the last operation, and the values are none, ModelError is
+    raised. One column is the second of two classes.
+    """
+
+    def __init__(self, model: str, output: Output = "auto") -> None:
+        if output not in get_args(Output):
+            raise InputError(f"output={output!r}: expected one of {', '.join(map(repr, get_args(Output)))}")
+        self._model = model
+        self._output = output
+        self._meaning: Meaning | None = "logits" if output == "logits" else None
+
+    def meaning(
+        self, x: Array, scores_of: Callable[[Array], Array], ending: Callable[[Array], Meaning | None] | None = None
+    ) -> Meaning:
+        """Return what the scores mean. On the first call, rows x and points near them are given to `scores_of`.
+
+        ending: what the operation that made the scores of a row says about them; None where it cannot tell.
+        """
+        return self._meaning or self._decide(x, scores_of, ending)
+
+    def probabilities(self, rows: Array, meaning: Meaning) -> Array:
+        """Return (n, k) probabilities: one column z becomes (0, z) as a logit and (1 - z, z) as a probability."""
+        if rows.shape[1] == 1:
+            first = np.zeros_like(rows) if meaning == "logits" else 1 - rows
+            rows = np.concatenate([first, rows], axis=1)
+        return softmax(rows) if meaning == "logits" else rows
+
+    def pull(self, cotangent: Array, y: Array, k: int, meaning: Meaning) -> Array:
+        """Return dL/drows (n, k) from dL/dy at the probabilities y.
+
+        y (g - <g, y>) for a softmax; the single column of a pair takes g_1, or g_1 - g_0 for probabilities.
+        """
+        g = cotangent
+        if meaning == "logits":
+            g = np.asarray(y * (g - (g * y).sum(axis=1, keepdims=True)))
+            return g[:, 1:] if k == 1 else g
+        return np.asarray(g[:, 1:] - g[:, :1]) if k == 1 else g
+
+    def _decide(
+        self, x: Array, scores_of: Callable[[Array], Array], ending: Callable[[Array], Meaning | None] | None
+    ) -> Meaning:
+        """Several threads may decide at once: the first answer stays."""
+        probes = _probes(x)
+        likely = _are_probabilities(score_rows(scores_of(probes), len(probes), self._model))
+        by_values: Meaning = "probabilities" if likely else "logits"
+        told: Meaning | None = None if self._output == "auto" else self._output
+        last = None if told or ending is None else ending(probes[:1])
+        found = told or last or by_values
+        source = f"output={told!r}" if told else "its last operation" if last else "the values it returns"
+        if found == "probabilities" and not likely:
+            raise ModelError(
+                f"{self._model} gives probabilities according to {source}, but some rows of its output are "
+                'negative or do not sum to one. Pass output="logits" if they are logits; wrap a model with several '
+                "independent sigmoids so that its rows are the probabilities of exclusive classes."
+            )
+        with _LOCK:
+            if self._meaning is None:
+                self._meaning = found
+                log.info("%s: output read as %s, from %s", self._model, found, source)
+        return self._meaning
+
+
+def _probes(x: Array) -> Array:
+    """A few rows, and points between them and zero: inside the range of the data. Whole numbers stay whole."""
+    rows = np.asarray(x)[:_PROBED_ROWS] if len(x) else np.zeros((1, *x.shape[1:]), x.dtype)
+    probes = np.concatenate([rows * t for t in (1.0, 0.75, 0.5, 0.25, 0.0)])
+    return np.rint(probes) if np.array_equal(rows, np.rint(rows)) else probes
+
+
+def _are_probabilities(rows: Array) -> bool:
+    """Whether no row contradicts it; a row with missing values says nothing."""
+    if (rows < 0).any() or (rows > 1 + SUM_TOLERANCE).any():
+        return False
+    return rows.shape[1] == 1 or not (np.abs(rows.sum(axis=1) - 1) > SUM_TOLERANCE).any()
