@@ -56,6 +56,9 @@ class Explanation:
     prototype_class: Array
     original_proba: Array
     counterfactual_proba: Array
+    distance: Array
+    margin: Array
+    how: Array
     classes: Array
     n_steps: Array
     seconds: Array

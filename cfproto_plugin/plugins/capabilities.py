@@ -54,6 +54,11 @@ class Adapted:
         )
 
     @property
+    def recomputes(self) -> bool:
+        """Whether `quick` is a computation of its own."""
+        return _method(self.adapter, "quick") is not None
+
+    @property
     def predict(self) -> Callable[[Array], Array]:
         """The model's own answer."""
         return self.adapter.predict

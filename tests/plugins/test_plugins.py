@@ -487,7 +487,7 @@ def test_hook_cfproto_prototypes_adds_a_provider_that_can_be_named(registered):
 
     registered(prototypes=[PrototypeSpec("spy", Spy)])
     explainer = CounterfactualExplainer(Stump(), adapter=StumpAdapter(Stump()), prototypes="spy").fit(TABLE)
-    assert explainer.fitted_.provider is made[0]
+    assert explainer.fitted_.guide.provider is made[0]
     assert explainer.explain(TABLE[:1]).status[0] == "found"
 
 

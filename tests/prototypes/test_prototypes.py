@@ -96,5 +96,5 @@ def test_a_provider_may_be_an_instance():
     explainer = CounterfactualExplainer(
         lambda x: networks.forward(layers, x), prototypes=provider, search=SearchConfig()
     ).fit(Z)
-    assert explainer.fitted_.provider is provider
+    assert explainer.fitted_.guide.provider is provider
     assert set(explainer.explain(Z0).status) == {"found"}
