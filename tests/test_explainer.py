@@ -477,6 +477,8 @@ def test_n_steps_counts_failed_values_of_c_and_the_step_of_the_best_iterate(gold
     assert not found.all()
     assert (e.n_steps[found] > 200).all()
     assert (e.n_steps[~found] == 0).all()
-    for message, steps in zip(e.message[found], e.n_steps[found], strict=True):
-        assert "of c" in message
-        assert steps <= 800
+    assert (e.n_steps[found] <= 800).all()
+    for how, message in zip(e.how[found], e.message[found], strict=True):
+        assert how.method == "fista"
+        assert how.c >= 0.1
+        assert f"at step {how.step} with c = {how.c:g}" in message

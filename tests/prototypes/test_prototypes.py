@@ -96,5 +96,7 @@ def test_a_provider_may_be_an_instance():
     explainer = CounterfactualExplainer(
         lambda x: networks.forward(layers, x), prototypes=provider, search=SearchConfig()
     ).fit(Z)
-    assert explainer.fitted_.guide.provider is provider
+    assert explainer.fitted_.guide.provider.k == 3
+    assert explainer.fitted_.guide.provider is not provider
+    assert not hasattr(provider, "trees_"), "the user's own stays as it is"
     assert set(explainer.explain(Z0).status) == {"found"}
