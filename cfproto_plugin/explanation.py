@@ -143,7 +143,7 @@ class Explanation:
 
     @property
     def delta(self) -> Any:
-        """Counterfactual minus original: the numeric columns of a DataFrame, or an array, NaN for cells of other types."""
+        """Counterfactual minus original: the numeric columns of a DataFrame; NaN where a cell is no number."""
         if _is_frame(self.original):
             numeric = list(self.original.dtypes.map(lambda dtype: getattr(dtype, "kind", "O") in "iuf"))
             return self.counterfactual.loc[:, numeric] - self.original.loc[:, numeric]

@@ -20,6 +20,11 @@ _ROUTES = {
     "fallback": "on the way to a training row of that class, moved inside the rules",
     "beam": "by changes added one by one",
 }
+_UNTIL_POLISHED = {  # no point on the route had the class before it was polished
+    "path": "on the way to a prototype",
+    "latent": "on the way to a prototype",
+    "fallback": "on the way to a training row of that class",
+}
 
 
 def how_in_words(how: How, *, label: Any, n_changes: int, distance: float) -> str:
@@ -29,25 +34,23 @@ def how_in_words(how: How, *, label: Any, n_changes: int, distance: float) -> st
     """
     if how.method == "unchanged":
         return "already in the target, returned unchanged"
-    before = how.polished_from
+    route, before = _route(how), how.polished_from
     if math.isinf(before):
-        return f"class {label} reached {_route(how, valid=False)} with {counted(n_changes, 'change')}"
+        return f"class {label} reached {_UNTIL_POLISHED.get(how.method, route)} with {counted(n_changes, 'change')}"
     if math.isnan(before) or before == distance:
-        return f"class {label} reached {_route(how)}{_place(how)}"
-    return f"class {label} reached {_route(how)}, polished from {before:.3g} to {distance:.3g}"
+        return f"class {label} reached {route}{_place(how)}"
+    return f"class {label} reached {route}, polished from {before:.3g} to {distance:.3g}"
 
 
-def _route(how: How, *, valid: bool = True) -> str:
-    """The way the search took. valid: whether a point on it had the class, before any polishing."""
+def _route(how: How) -> str:
+    """The route that the search took; a method without words of its own is named."""
     if how.method == "fista":
         return f"at step {how.step}" + (f" with c = {how.c:g}" if how.c > 0 else "")
-    if how.method in {"path", "latent"} and not valid:
-        return "on the way to a prototype"
     return _ROUTES.get(how.method, f"by {how.method}")
 
 
 def _place(how: How) -> str:
-    """Where on a path the point lies. Polishing leaves the path."""
+    """Where on a path the point lies; nothing for other methods. Polishing leaves the path."""
     if how.method not in {"path", "latent"} or math.isnan(how.theta):
         return ""
     return " at the prototype itself" if math.isinf(how.theta) else f" at theta={how.theta:.3g}"
