@@ -15,6 +15,7 @@ from cfproto_plugin.explanation import Explanation
 from cfproto_plugin.report import aligned, as_html, as_text, how_in_words, pair, ranked, write_report
 from cfproto_plugin.search.how import How
 
+FALLBACK = "class 1 reached on the way to a training row of that class, moved inside the rules"
 EVIL = "<script>alert('x')</script>&"
 META = {
     "adapter": "xgboost",
@@ -145,10 +146,10 @@ def test_columns_line_up():
             How("fista", step=7, c=0.5, polished_from=9.0),
             "class 1 reached at step 7 with c = 0.5, polished from 9 to 4.56",
         ),
-        (How("fallback"), "class 1 reached on the way to a training row of that class, moved inside the rules"),
+        (How("fallback"), FALLBACK),
         (
             How("fallback", polished_from=9.0),
-            "class 1 reached on the way to a training row of that class, moved inside the rules, polished from 9 to 4.56",
+            f"{FALLBACK}, polished from 9 to 4.56",
         ),
         (
             How("fallback", polished_from=np.inf),
