@@ -6,27 +6,49 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from cfproto_plugin.report.words import counted
 from cfproto_plugin.search.how import How
+
+_ROUTES = {
+    "path": "on the path to a prototype",
+    "latent": "on the path to a prototype",
+    "fallback": "on the way to a training row of that class, moved inside the rules",
+    "beam": "by changes added one by one",
+}
+_UNTIL_POLISHED = {  # no point on the route had the class before it was polished
+    "path": "on the way to a prototype",
+    "latent": "on the way to a prototype",
+    "fallback": "on the way to a training row of that class",
+}
 
 
 def how_in_words(how: How, *, label: Any, n_changes: int, distance: float) -> str:
-    """How a counterfactual of class `label` was found."""
+    """The message of a counterfactual of class `label`: how it was found, and what polishing gained.
+
+    n_changes: the columns that differ. distance: what `how.polished_from` became, in the same unit.
+    """
     if how.method == "unchanged":
         return "already in the target, returned unchanged"
-    start = f"class {label} reached"
-    if math.isinf(how.polished_from):
-        return f"{start} on the way to a prototype with {n_changes} change{'' if n_changes == 1 else 's'}"
-    polished = not math.isnan(how.polished_from)
-    after = f", polished from {how.polished_from:.3g} to {distance:.3g}" if polished else ""
-    if how.method == "fallback":
-        return f"{start} on the way to a training row of that class, moved inside the rules{after}"
-    if how.method == "beam":
-        return f"{start} by changes added one by one{after}"
+    route, before = _route(how), how.polished_from
+    if math.isinf(before):
+        return f"class {label} reached {_UNTIL_POLISHED.get(how.method, route)} with {counted(n_changes, 'change')}"
+    if math.isnan(before) or before == distance:
+        return f"class {label} reached {route}{_place(how)}"
+    return f"class {label} reached {route}, polished from {before:.3g} to {distance:.3g}"
+
+
+def _route(how: How) -> str:
+    """The route that the search took; a method without words of its own is named."""
     if how.method == "fista":
-        weight = f" with c = {how.c:g}" if how.c > 0 else ""
-        return f"{start} at step {how.step}{weight}{after}"
-    where = " at the prototype itself" if math.isinf(how.theta) else f" at theta={how.theta:.3g}"
-    return f"{start} on the path to a prototype{after or where}"
+        return f"at step {how.step}" + (f" with c = {how.c:g}" if how.c > 0 else "")
+    return _ROUTES.get(how.method, f"by {how.method}")
+
+
+def _place(how: How) -> str:
+    """Where on a path the point lies; nothing for other methods. Polishing leaves the path."""
+    if how.method not in {"path", "latent"} or math.isnan(how.theta):
+        return ""
+    return " at the prototype itself" if math.isinf(how.theta) else f" at theta={how.theta:.3g}"
 
 
 def why_not_in_words(

@@ -14,7 +14,8 @@ CSS = """
 .cfp .head{display:flex;flex-wrap:wrap;align-items:baseline;gap:4px 12px}
 .cfp .head .row{opacity:.66;min-width:58px}.cfp .head .class{font-size:17px;font-weight:600}
 .cfp .badge{margin-left:auto;padding:1px 10px;border-radius:99px;font-size:12px;background:#2a9d6f2e}
-.cfp .badge.fallback{background:#d9962a38}.cfp .badge.not_found,.cfp .badge.infeasible{background:#d2495538}
+.cfp .badge.fallback{background:#d9962a38}
+.cfp .badge.not_found,.cfp .badge.infeasible,.cfp .badge.error{background:#d2495538}
 .cfp .proba{display:grid;grid-template-columns:auto 1fr auto;gap:10px;align-items:center;margin:8px 0 2px}
 .cfp .track{position:relative;height:8px;border-radius:4px;background:#80808030;overflow:hidden}
 .cfp .track i{position:absolute;top:0;bottom:0;background:#2a9d6f}.cfp .track i.was{background:#8c8c8c}

@@ -1,4 +1,4 @@
-"""How a counterfactual was found, as a record; `report` puts it into words."""
+"""The record of how a counterfactual was found. `report.sentences.how_in_words` makes a sentence of it."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ class How:
     theta: float = math.nan  # on a path: where on it; infinite at the prototype itself
     step: int = 0  # fista: the iteration
     c: float = math.nan  # fista: the weight of L_pred
-    polished_from: float = math.nan  # the cost before polishing; infinite where polishing made it valid
+    polished_from: float = math.nan  # cost before polishing; infinite where polishing made it valid; NaN: not polished
