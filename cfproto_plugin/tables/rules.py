@@ -59,13 +59,17 @@ class Rules:
             at = columns.find(column, "ranges")
             if at in columns.categories:
                 raise ConfigError(
-                    f"ranges names column {columns.describe(at)}, which is a category; use allowed for it"
+                    f"ranges names column {columns.describe(at)}, which is a category; use allowed for it",
+                    column=column,
                 )
             low[at], high[at], declared[at] = lowest, highest, True
         rising, falling = mask("increasing"), mask("decreasing")
         for at in columns.categories:
             if rising[at] or falling[at]:
-                raise ConfigError(f"increasing and decreasing need numbers; {columns.describe(at)} is a category")
+                raise ConfigError(
+                    f"increasing and decreasing need numbers; {columns.describe(at)} is a category",
+                    column=columns.attributes[at].name,
+                )
         relations = tuple(_relation(relation, columns) for relation in features.relations)
         return cls(
             columns,
@@ -137,10 +141,11 @@ def _steps(features: Features, columns: Columns) -> Array:
     for rule, column, size in given:
         at = columns.find(column, rule)
         if at in columns.categories:
-            raise ConfigError(f"{rule} needs numbers; {columns.describe(at)} is a category")
+            raise ConfigError(f"{rule} needs numbers; {columns.describe(at)} is a category", column=column)
         if steps[at] and size % 1:
             raise ConfigError(
-                f"step[{column!r}] is {size:g}, but {columns.describe(at)} holds integers; expected a whole number"
+                f"step[{column!r}] is {size:g}, but {columns.describe(at)} holds integers; expected a whole number",
+                column=column,
             )
         steps[at] = size
     return steps
@@ -174,7 +179,7 @@ def _operand(text: str, columns: Columns, relation: Any) -> Callable[[Array], An
         return lambda _x: float(text)
     at = columns.find(text, f"relation {relation!r}")
     if at in columns.categories:
-        raise ConfigError(f"relation {relation!r}: {text!r} is a category; pass a function instead")
+        raise ConfigError(f"relation {relation!r}: {text!r} is a category; pass a function instead", column=text)
     return lambda x: x[:, at]
 
 

@@ -58,7 +58,11 @@ class FeatureSpace:
         """The space of the numbers; `embedded` adds the categories."""
         empty = np.isnan(train).all(axis=0)
         if empty.any():
-            raise InputError(f"column {columns.describe(int(empty.argmax()))} of the training data has no value at all")
+            at = int(empty.argmax())
+            raise InputError(
+                f"column {columns.describe(at)} of the training data has no value at all",
+                column=columns.attributes[at].name,
+            )
         rules = Rules.of(features, columns, train)
         spread = np.nanstd(train, axis=0) if scale else np.ones(train.shape[1])
         weights = _weights(columns, features.weights)
@@ -109,10 +113,12 @@ class FeatureSpace:
     def rows(self, x: Array) -> Rows:
         """Attach the bounds to rows of the table."""
         if self.is_identity and np.isnan(x).any():
-            row, at = np.argwhere(np.isnan(x))[0]
+            row, at = np.argwhere(np.isnan(x))[0].tolist()
             raise InputError(
                 f"row {row} is NaN in column {self.columns.describe(at)}, and neither missing training values nor "
-                "scaling give it a place in the search. Fill it in, or use Features(scale='auto')."
+                "scaling give it a place in the search. Fill it in, or use Features(scale='auto').",
+                row=row,
+                column=self.columns.attributes[at].name,
             )
         lower, upper = self.rules.bounds(x)
         z = self.to_search(x)
