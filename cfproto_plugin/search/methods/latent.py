@@ -64,7 +64,7 @@ class _Latent:
     def __init__(self, judge: Judge, best: Array, encoder: GradientAdapter, theta: float) -> None:
         self.judge, self.best, self.encoder, self.theta = judge, best, encoder, theta
 
-    def follow(self, goal: Array, kind: Array, row: Array) -> Iterator[Candidates | None]:
+    def follow(self, goal: Array, classes: Array, row: Array) -> Iterator[Candidates | None]:
         """Follow the paths of lines (p,) to codes (p, *e) until all have ended; yield what every theta finds."""
         z = self.judge.task.rows.z[row]
         curvature = curvature_of(self._term(goal), z)
@@ -74,13 +74,13 @@ class _Latent:
             arrived, ended = self._ended(points[-1], row)
             if arrived.any():
                 steps = np.concatenate([z[None], points])[:, arrived]
-                yield self._nearest(steps, row[arrived], kind[arrived], theta[arrived], number * _STEPS)
+                yield self._nearest(steps, row[arrived], classes[arrived], theta[arrived], number * _STEPS)
             else:
                 yield None
             going = ~ended
             if not going.any():
                 return
-            z, curvature, goal, kind, row = (part[going] for part in (points[-1], curvature, goal, kind, row))
+            z, curvature, goal, classes, row = (part[going] for part in (points[-1], curvature, goal, classes, row))
 
     def _term(self, goal: Array) -> Term:
         return LatentDistance(self.encoder, goal, self.judge.space.shape, 1.0)
@@ -112,7 +112,7 @@ class _Latent:
         arrived[near] = self.judge.is_valid(table[near], row[near])
         return arrived, arrived | (cost >= self.best[row])
 
-    def _nearest(self, points: Array, row: Array, kind: Array, theta: Array, before: int) -> Candidates:
+    def _nearest(self, points: Array, row: Array, classes: Array, theta: Array, before: int) -> Candidates:
         """Valid points where paths cross into another class; the last of (s + 1, p, D) is valid, the first is not."""
         valid = self._valid(points[1:], row)[0]
         step, path = valid.argmax(axis=0), np.arange(len(row))
@@ -120,7 +120,7 @@ class _Latent:
         between = start + _BETWEEN.astype(start.dtype) * (points[step + 1, path] - start)
         valid, table, cost, margin = self._valid(between, row)
         share, path = np.nonzero(valid)
-        trace = traces(len(path), "latent", prototype=kind[path], theta=theta[path], steps=before + step[path] + 1)
+        trace = traces(len(path), "latent", prototype=classes[path], theta=theta[path], steps=before + step[path] + 1)
         return candidates(row[path], table[share, path], cost[share, path], margin[share, path], trace)
 
     def _valid(self, z: Array, row: Array) -> tuple[Array, Array, Array, Array]:
