@@ -122,7 +122,7 @@ def make_provider(
     options = {
         "k": None if k == "all" else k,
         "k_type": config.k_type,
-        "encoder": None if encoder is None else encoder.adapter,
+        "encoder": encoder,
     }
     made: PrototypeProvider = registry().make("prototypes", name, **options, per_class=_PER_CLASS, seed=seed)
     return made
