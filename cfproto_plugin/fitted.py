@@ -108,7 +108,7 @@ def make_provider(
         name = "kdtree" if encoder is None else "encoder"
     k = config.k or _default_k(encoder)
     options = {"k": None if k == "all" else k, "k_type": config.k_type}
-    offered = {"encoder": None if encoder is None else encoder.adapter, "per_class": _PER_CLASS, "seed": seed}
+    offered = {"encoder": encoder, "per_class": _PER_CLASS, "seed": seed}
     made: PrototypeProvider = make(
         *registry().find("prototypes", name),
         offered={**offered, **options},

@@ -1,4 +1,4 @@
-"""A demonstration: what would have to change for an XGBoost model to call a malignant tumour benign, and vice versa."""
+"""A demonstration: what would have to change for a model to call a malignant tumour benign, and vice versa."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ def run(rows: int, output: Path, say: Callable[[str], object]) -> Explanation:
 
     model, train, test, labels = _trained()
     accuracy = np.mean(model.predict(test) == labels)
-    say(f"XGBoost on the Breast Cancer data: {len(train)} rows to learn, {accuracy:.0%} right on {len(test)} others.\n")
+    say(
+        f"Boosted trees on the Breast Cancer data: {len(train)} rows to learn, {accuracy:.0%} right on {len(test)} "
+        "others.\n"
+    )
     explainer = CounterfactualExplainer(model).fit(train)
     explanation = explainer.explain(test[:rows])
     for line in _with_names(explanation):
@@ -44,15 +47,15 @@ def _trained() -> tuple[Any, Any, Any, Any]:
     """A model, its training rows, held-back rows and their labels; the columns have the names of the measurements."""
     try:
         import pandas  # noqa: F401, ICN001 as_frame=True needs it
-        import xgboost
     except ImportError as error:
-        raise ImportError(f"the demo needs xgboost and pandas ({error}): pip install xgboost pandas") from error
+        raise ImportError(f"the demo needs pandas ({error}): pip install pandas") from error
     from sklearn.datasets import load_breast_cancer
+    from sklearn.ensemble import GradientBoostingClassifier
     from sklearn.model_selection import train_test_split
 
     data, labels = load_breast_cancer(as_frame=True, return_X_y=True)
     train, test, y_train, y_test = train_test_split(data, labels, test_size=_HELD_BACK, stratify=labels, random_state=0)
-    model = xgboost.XGBClassifier(n_estimators=100, max_depth=3, learning_rate=0.1, random_state=0)
+    model = GradientBoostingClassifier(n_estimators=100, max_depth=3, learning_rate=0.1, random_state=0)
     return model.fit(train, y_train), train, test, y_test
 
 
@@ -72,7 +75,7 @@ def _verdict(model: Any, explanation: Explanation) -> str:
 
 
 def _with_names(explanation: Explanation) -> Explanation:
-    """XGBoost's labels are 0 and 1; say what they mean."""
+    """The labels are 0 and 1; say what they mean."""
     kinds = ("original_class", "counterfactual_class", "prototype_class")
     labels = {kind: [None if v is None else str(_NAMES[v]) for v in getattr(explanation, kind)] for kind in kinds}
     new: dict[str, Any] = {kind: np.array(values, dtype=object) for kind, values in labels.items()}

@@ -209,7 +209,7 @@ class Columns:
 
         names = list(self.names or names)
         if self.plain:
-            frame = pd.DataFrame(table, index=index, columns=self._labels if self.names else names)
+            frame = pd.DataFrame(table, index=index, columns=self._labels if self.names else names, copy=True)
         else:
             cells = self._cells(table)
             frame = pd.DataFrame({at: cells[at] for at in range(len(names))}, index=index)

@@ -62,6 +62,13 @@ def test_plugins_as_json_say_the_same(installed):
     assert result.exit_code == 1
 
 
+def test_suffixes_of_model_files_are_listed(installed):
+    installed(("xgboost", "cfproto_adapters.xgboost_adapter"))
+    assert invoke("plugins").output.rstrip().endswith("ms  adapters: xgboost; files: .json, .ubj")
+    (record,) = json.loads(invoke("plugins", "--json").output)
+    assert record["files"] == [".json", ".ubj"]
+
+
 def test_every_plugin_of_this_package_loads():
     assert invoke("plugins").exit_code == 0
 
@@ -104,11 +111,11 @@ def test_the_demo_asks_the_model_and_would_notice_a_wrong_class(tmp_path):
         demo._verdict(Contrary(), explanation)
 
 
-def test_without_xgboost_the_demo_says_what_to_install(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "xgboost", None)
+def test_without_pandas_the_demo_says_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "pandas", None)
     result = invoke("demo", "--output", str(tmp_path / "r.html"))
     assert result.exit_code == 1
-    assert "pip install xgboost" in result.output
+    assert "pip install pandas" in result.output
     assert "Traceback" not in result.output
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -69,5 +69,4 @@ class WithDifferences:
 
 def with_gradient(model: Adapted, eps: Array) -> GradientAdapter:
     """The model's adapter if it has a gradient, else the adapter with differences."""
-    adapter: Any = model.adapter
-    return WithDifferences(adapter, eps) if model.vjp is None else cast("GradientAdapter", adapter)
+    return WithDifferences(model, eps) if model.vjp is None else cast("GradientAdapter", model)
