@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-
 import numpy as np
 import pandas as pd
 import pytest
