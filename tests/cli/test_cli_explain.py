@@ -455,6 +455,7 @@ def test_without_pyarrow_parquet_is_refused_before_the_work(folder, monkeypatch,
     assert "pip install pyarrow" in refusal(explain(folder, "no-such-model.json", "-o", tmp_path / "out.parquet"))
 
 
+@pytest.mark.needs("pyarrow")
 def test_parquet_is_read_and_written(loans, tmp_path):
     for name in ("train", "rows"):
         pd.read_csv(loans / f"{name}.csv", dtype={"zone": str}).to_parquet(tmp_path / f"{name}.parquet")
@@ -512,6 +513,7 @@ def save_keras(network, path):
     model.save(path)
 
 
+@pytest.mark.needs("torch", "keras")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
 @pytest.mark.parametrize(
     ("save", "name"),
@@ -531,6 +533,7 @@ def test_saved_networks_are_explained(folder, network, tmp_path, save, name):
     assert (found["worst area"] == rows["worst area"]).all()
 
 
+@pytest.mark.needs("torch")
 def test_weights_without_a_model_are_refused(folder, network, tmp_path):
     import torch
 

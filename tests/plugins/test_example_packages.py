@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.install
 TOP = Path(__file__).parents[2]
 PACKAGES = ("cfproto-lightgbm", "cfproto-onnx")
 NOT_OURS = {"PYTHONPATH", "PYTEST_ADDOPTS", "CFPROTO_DISABLE_PLUGINS"}

@@ -63,6 +63,7 @@ def run(command, expected, folder, python):
     assert not expected or re.fullmatch(pattern(expected), done.stdout.strip(), re.DOTALL), told
 
 
+@pytest.mark.install
 def test_page_can_be_followed_block_by_block(python, tmp_path):
     blocks = BLOCK.findall((DOCS / "write-a-plugin.md").read_text())
     assert len(blocks) > 15

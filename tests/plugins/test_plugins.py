@@ -200,7 +200,7 @@ def test_plugin_reports_what_it_offers_and_how_long_it_took(entry):
     """
     (report,) = Registry([entry("acme", source)]).reports
     assert report.offers == {"adapters": ["a", "b"], "prototypes": ["p"]}
-    assert 0.02 <= report.seconds < 5
+    assert report.seconds >= 0.02
 
 
 def test_disabled_plugin_is_listed_but_not_imported(entry):

@@ -702,6 +702,7 @@ def built_in(kind, x, y):
 # What each part finds
 
 
+@pytest.mark.needs("torch")
 def test_a_torch_adapter_that_forgets_evaluation_mode_is_caught():
     import torch
 
