@@ -19,7 +19,9 @@ def pictures(line: Explanation) -> str:
     before, after = _image(line.original), _image(line.counterfactual)
     if before is None or after is None:
         return ""
-    low, high = np.nanmin([before, after]), np.nanmax([before, after])
+    values = np.array([before, after])
+    values = values[np.isfinite(values)]
+    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
     figures = [("original", _scaled(before, low, high))]
     if line.found[0]:
         figures += [("counterfactual", _scaled(after, low, high)), ("difference", _blue_orange(after - before))]
@@ -39,8 +41,8 @@ def _image(x: Any) -> Array | None:
 
 
 def _scaled(image: Array, low: float, high: float) -> Array:
-    """(h, w, 1 or 3) values from low to high as values from 0 to 255."""
-    return np.asarray(np.clip((image - low) / (high - low or 1), 0, 1) * 255)
+    """(h, w, 1 or 3) values from low to high as values from 0 to 255; 0 where one is missing."""
+    return np.nan_to_num(np.clip((image - low) / (high - low or 1), 0, 1) * 255)
 
 
 def _blue_orange(delta: Array) -> Array:

@@ -6,8 +6,8 @@ CSS = """
 .cfp *{box-sizing:border-box}
 .cfp h1{font-size:26px;line-height:1.2;letter-spacing:-.01em;margin:0 0 4px}
 .cfp .dim{opacity:.66}.cfp p{margin:0}
-.cfp .tiles{display:flex;flex-wrap:wrap;gap:10px;margin:20px 0}
-.cfp .tile{flex:1 1 100px;padding:10px 12px;white-space:nowrap;font-size:13px;
+.cfp .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(112px,1fr));gap:10px;margin:20px 0}
+.cfp .tile{padding:10px 12px;white-space:nowrap;font-size:13px;
   border:1px solid #80808040;border-radius:10px;background:#8080800d}
 .cfp .tile b{display:block;font-size:22px;font-weight:600;font-variant-numeric:tabular-nums}
 .cfp .card{margin:14px 0;padding:14px 18px;border:1px solid #80808040;border-radius:12px;background:#8080800d}

@@ -61,9 +61,9 @@ def feature_name(change: Change) -> str:
 
 
 def classes_text(line: Explanation, arrow: str) -> str:
-    """The classes `old -> new` for an explanation of one line; `old -> ?` where there is no counterfactual."""
-    new = line.counterfactual_class[0]
-    return f"{line.original_class[0]} {arrow} {'?' if new is None else new}"
+    """The classes `old -> new` for an explanation of one line; ? where there is none."""
+    old, new = ("?" if label is None else label for label in (line.original_class[0], line.counterfactual_class[0]))
+    return f"{old} {arrow} {new}"
 
 
 def counted(number: int, noun: str) -> str:

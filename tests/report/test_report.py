@@ -290,6 +290,16 @@ def test_an_image_without_counterfactual_shows_the_original_only():
     assert [attrs["alt"] for tag, attrs in Outline(as_html(e)).tags if tag == "img"] == ["original"]
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_an_image_that_could_not_be_read_is_shown_all_the_same(value):
+    before = np.ones((1, 4, 4))
+    before[0, 0] = value
+    for original in (before, np.full((1, 4, 4), value)):
+        e = explanation(original, np.full((1, 4, 4), np.nan), status="error")
+        e = replace(e, original_class=np.array([None]))
+        assert "? → ?" in Outline(as_html(e)).text
+
+
 def test_rows_that_are_no_pictures_are_listed_by_index():
     outline = Outline(as_html(explanation(np.zeros((1, 2, 2, 2, 2)), np.ones((1, 2, 2, 2, 2)))))
     assert "[0, 1, 0, 1]|0|1|" in outline.text
