@@ -5,7 +5,6 @@ import subprocess
 import sys
 from importlib.metadata import EntryPoint, version
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -123,9 +122,3 @@ def test_a_report_that_cannot_be_written_is_an_error_without_traceback(tmp_path)
     result = invoke("demo", "--rows", "1", "--output", str(tmp_path / "no" / "such" / "folder" / "r.html"))
     assert result.exit_code == 1
     assert result.output.splitlines()[-1].startswith("Error:")
-
-
-def test_the_names_of_the_demo_are_those_of_the_data():
-    from sklearn.datasets import load_breast_cancer
-
-    np.testing.assert_array_equal(load_breast_cancer().target_names, demo._NAMES)
