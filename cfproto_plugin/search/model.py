@@ -21,6 +21,11 @@ class Answer(NamedTuple):
     proba: Array  # (n, k)
     label: Array  # (n,) column of the class it decides for
 
+    @classmethod
+    def of(cls, proba: Array, decision: Array | None) -> Answer:
+        """The class is the model's own decision (n,), or the first largest probability."""
+        return cls(proba, proba.argmax(axis=1) if decision is None else decision)
+
 
 class SearchModel:
     """A classifier behind the conversions of a feature space.
@@ -42,13 +47,8 @@ class SearchModel:
 
     @property
     def is_quick(self) -> bool:
-        """Whether `quick` may differ from the model's own answer."""
-        return self._adapted.recomputes or self._adapted.labels is not None
-
-    @property
-    def has_own_decision(self) -> bool:
-        """Whether the class of a row is the model's own decision, not its largest probability."""
-        return self._adapted.labels is not None
+        """Whether `quick` is not the model's own answer."""
+        return self._adapted.recomputes
 
     def quick(self, table: Array) -> Array:
         """Probabilities (n, k) of rows (n, A) for searching, equal to the model's own up to rounding.
@@ -59,8 +59,20 @@ class SearchModel:
 
     def answer(self, table: Array) -> Answer:
         """What the model itself says of rows (n, A)."""
-        proba = self._each_once(table, self._adapted.predict)
-        return Answer(proba, proba.argmax(axis=1) if self._adapted.labels is None else self._own_labels(table))
+        return Answer.of(*self.own(table))
+
+    def own(self, table: Array) -> tuple[Array, Array | None]:
+        """The model's own probabilities (n, k) and decision (n,) of rows (n, A)."""
+        return self._each_once(table, self._adapted.predict), self.decision(table)
+
+    def decision(self, table: Array) -> Array | None:
+        """The model's own decision for rows (m, A): columns (m,) of the probabilities; None if it has none."""
+        labels = self._adapted.labels
+        if labels is None:
+            return None
+        self.calls += 1
+        self.predicted += len(table)
+        return np.asarray(labels(self.space.columns.to_model(table)))
 
     def first_answer(self, table: Array, what: str) -> Answer:
         """Likewise for rows that the model has not seen; says in the user's words if it cannot take missing values."""
@@ -134,9 +146,3 @@ class SearchModel:
                 + (f" ({origin})" if origin else "")
             )
         return proba
-
-    def _own_labels(self, table: Array) -> Array:
-        labels = self._adapted.labels
-        if labels is None:
-            raise ModelError("the model has no decision of its own")
-        return np.asarray(labels(self.space.columns.to_model(table)))
