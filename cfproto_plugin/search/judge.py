@@ -98,7 +98,7 @@ class Judge:
         if not len(table):
             return np.zeros(0)
         known = self.model.quick(table) if proba is None else proba
-        return self.margin_by(known, self.model.decision(table), row)
+        return self.margin_by(known, self.model.decision(table) if self.model.decides else None, row)
 
     def margin_by(self, proba: Array, decision: Array | None, row: Array) -> Array:
         """The margin by what a model says: probabilities (m, k), and its own decision (m,) if it has one.

@@ -40,6 +40,7 @@ class SearchModel:
         self.has_gradient = adapted.vjp is not None and space.columns.plain  # not through categories
         self.calls = 0
         self.predicted = 0
+        self.decides = adapted.labels is not None  # the class of a row is the model's own decision
         self._adapted = adapted
         self._n_classes = n_classes
         tuning = tuning or Tuning()
@@ -55,7 +56,7 @@ class SearchModel:
 
         Where decoding rounds, many rows are alike: each is predicted once.
         """
-        return self._each_once(table, self._adapted.quick)
+        return self._proba(table, self._adapted.quick)
 
     def answer(self, table: Array) -> Answer:
         """What the model itself says of rows (n, A)."""
@@ -63,13 +64,14 @@ class SearchModel:
 
     def own(self, table: Array) -> tuple[Array, Array | None]:
         """The model's own probabilities (n, k) and decision (n,) of rows (n, A)."""
-        return self._each_once(table, self._adapted.predict), self.decision(table)
+        decision = self.decision(table) if self.decides else None
+        return self._proba(table, self._adapted.predict), decision
 
-    def decision(self, table: Array) -> Array | None:
-        """The model's own decision for rows (m, A): columns (m,) of the probabilities; None if it has none."""
+    def decision(self, table: Array) -> Array:
+        """The model's own decision for rows (m, A): columns (m,) of the probabilities. Only if it `decides`."""
         labels = self._adapted.labels
         if labels is None:
-            return None
+            raise ModelError("the model has no decision of its own")
         self.calls += 1
         self.predicted += len(table)
         return np.asarray(labels(self.space.columns.to_model(table)))
@@ -112,20 +114,21 @@ class SearchModel:
 
         return at
 
-    def _each_once(self, table: Array, function: Callable[[Array], Array]) -> Array:
-        if not self.space.rounds or len(table) == 1:
-            return self._in_batches(table, function)
-        # adding 0.0 turns -0.0, which rounding makes, into 0.0
-        row_bytes = np.ascontiguousarray(table + 0.0).view(np.dtype((np.void, table.itemsize * table.shape[1]))).ravel()
-        _, first, place = np.unique(row_bytes, return_index=True, return_inverse=True)
-        return self._in_batches(table[first], function)[place]
-
-    def _in_batches(self, table: Array, function: Callable[[Array], Array]) -> Array:
+    def _proba(self, table: Array, function: Callable[[Array], Array]) -> Array:
+        """Ask for each different row once, in batches that memory allows."""
+        place = None
+        if self.space.rounds and len(table) > 1:
+            # adding 0.0 turns -0.0, which rounding makes, into 0.0
+            whole_rows = np.dtype((np.void, table.itemsize * table.shape[1]))
+            keys = np.ascontiguousarray(table + 0.0).view(whole_rows).ravel()
+            _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+            table = table[first]
         size = max(1, self._cells // table.shape[1])
         if len(table) <= size:
-            return self._call(table, function)
-        parts = [self._call(table[i : i + size], function) for i in range(0, len(table), size)]
-        return np.concatenate(parts)
+            proba = self._call(table, function)
+        else:
+            proba = np.concatenate([self._call(table[i : i + size], function) for i in range(0, len(table), size)])
+        return proba if place is None else proba[place]
 
     def _call(self, table: Array, function: Callable[[Array], Array]) -> Array:
         self.calls += 1

@@ -59,8 +59,10 @@ def _look(judge: Judge, clock: Clock, points: Candidates, answer: Answer, at: Ar
     table, owner, cost = points.table[at], at, points.cost[at]
     if not clock.is_over():
         fewer, whose, price = _one_less(judge, points, at)
-        table, owner, cost = (np.concatenate(both) for both in ((table, fewer), (owner, whose), (cost, price)))
-    proba, decision, row = judge.model.quick(table), judge.model.decision(table), points.row[owner]
+        table, owner = np.concatenate([table, fewer]), np.concatenate([owner, whose])
+        cost = np.concatenate([cost, price])
+    proba, row = judge.model.quick(table), points.row[owner]
+    decision = judge.model.decision(table) if judge.model.decides else None
     good = (judge.margin_by(proba, decision, row) > 0) & judge.keeps_rules(table, row)
     said = Answer.of(proba, decision)
     points.valid[at] = good[: len(at)]
