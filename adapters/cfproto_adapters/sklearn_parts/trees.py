@@ -92,11 +92,9 @@ class Walk:
     def predict_proba(self, x: Any) -> Array:
         """Return what the model's own method does, (n, k), up to rounding."""
         rows = self._walkable(x)
-        return (
-            self._own("predict_proba", x)
-            if rows is None
-            else tree_probabilities(self.ensemble(), rows, self._compiled())
-        )
+        if rows is None:
+            return self._own("predict_proba", x)
+        return tree_probabilities(self.ensemble(), rows, self._compiled)
 
     def decision_function(self, x: Any) -> Array:
         """Return what the model's own method does, (n,) for two classes and (n, k) for more, up to rounding."""
