@@ -82,15 +82,10 @@ def tree_thresholds(ensemble: TreeEnsemble) -> list[Array]:
     """Return the sorted split values by column. Infinite ones, which split off missing values only, are left out."""
     columns = np.concatenate([np.zeros(0, dtype=int), *(tree.column for tree in ensemble.trees)])
     values = np.concatenate([np.zeros(0), *(tree.threshold for tree in ensemble.trees)])
-    return split_values(columns, values, ensemble.n_columns)
-
-
-def split_values(columns: Array, values: Array, n_columns: int) -> list[Array]:
-    """Sort split values (nodes,) by their column (nodes,), which is negative at leaves; without infinite values."""
     inner = (columns >= 0) & (np.abs(values) < np.finfo(np.float32).max)
     columns, values = columns[inner], values[inner]
     order = np.argsort(columns, kind="stable")
-    starts = np.searchsorted(columns[order], np.arange(1, n_columns))
+    starts = np.searchsorted(columns[order], np.arange(1, ensemble.n_columns))
     return [np.unique(part) for part in np.split(values[order], starts)]
 
 
