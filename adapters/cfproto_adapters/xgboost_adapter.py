@@ -24,7 +24,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import logit
 
 from cfproto_plugin import AdapterSpec, hookimpl
 from cfproto_plugin.errors import ModelError, NotFittedError
@@ -206,6 +205,8 @@ class XGBoostTreeAdapter(XGBoostAdapter):
 
     def _base(self) -> Array:
         """The margins (groups,) before any tree. Versions before 3 have one base score for all groups."""
+        from scipy.special import logit
+
         base = np.ravel(json.loads(self._saved["learner_model_param"]["base_score"])).astype(float)
         if self._n_groups > 1:
             return np.broadcast_to(base, self._n_groups).copy()

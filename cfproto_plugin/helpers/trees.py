@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from scipy.special import expit
 
 from cfproto_plugin.helpers.probabilities import softmax, two_columns
 from cfproto_plugin.protocols import Array, Tree, TreeEnsemble
@@ -74,6 +73,8 @@ def tree_probabilities(ensemble: TreeEnsemble, x: Array, compiled: Sequence[Leav
     """Return the probabilities (n, k) of rows x (n, columns). compiled: see `tree_scores`."""
     scores = tree_scores(ensemble, x, compiled)
     if ensemble.link == "logistic":
+        from scipy.special import expit
+
         return two_columns(expit(scores))
     return softmax(scores) if ensemble.link == "softmax" else scores
 
