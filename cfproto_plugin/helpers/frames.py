@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from cfproto_plugin.errors import InputError, did_you_mean
+from cfproto_plugin.errors import InputError, ModelError, did_you_mean
 from cfproto_plugin.protocols import Array
 
 
@@ -77,6 +78,17 @@ class FrameColumns:
             order = column_order(frame.columns, self.names, "the frame", self._spell)
             self._seen = frame.columns, order
         return frame if order is None else frame[order]
+
+
+def table_rows(x: Array, n_columns: int, model: str) -> Array:
+    """Return rows (n, ...) as (n, n_columns): images are flattened, another number of columns is a ModelError.
+
+    model: what to call it in the message, such as "the XGBoost model".
+    """
+    rows = x.reshape(len(x), math.prod(x.shape[1:])) if x.ndim > 2 else x  # noqa: PLR2004
+    if rows.ndim != 2 or rows.shape[1] != n_columns:  # noqa: PLR2004
+        raise ModelError(f"rows have shape {x.shape}; {model} was trained with {n_columns} columns.")
+    return rows
 
 
 def numbers_of(frame: Any) -> Array | None:

@@ -121,10 +121,8 @@ class Adapted:
     def thresholds(self) -> list[Array] | None:
         """Split values by column of the model: its own, or those of its trees."""
         method = _method(self.adapter, "thresholds")
-        if method is not None:
-            own: list[Array] | None = method()
-            return own
-        return None if self.trees is None else tree_thresholds(self.trees)
+        found: list[Array] | None = None if method is None else method()
+        return tree_thresholds(self.trees) if found is None and self.trees is not None else found
 
     def classes(self, n_columns: int) -> Array:
         """The labels of the probability columns, asked after the first prediction; 0, 1, ... if it has none."""

@@ -106,12 +106,12 @@ BROKEN = {
         "adapter 'acme' has '.acme' among its files; expected ModelFile objects",
     ),
     "suffix without a dot": (
-        "@hookimpl\ndef cfproto_adapters(): return [AdapterSpec('a', ('b:C',), dict, files=(ModelFile(('acme',), open),))]",
+        "@hookimpl\ndef cfproto_adapters(): yield AdapterSpec('a', ('b:C',), dict, files=(ModelFile(('acme',), len),))",
         "reads files with the suffixes ('acme',); expected a tuple such as ('.json',), in lower case",
     ),
     "file without a reader": (
-        "@hookimpl\ndef cfproto_adapters(): return [AdapterSpec('a', ('b:C',), dict, files=(ModelFile(('.acme',), None),))]",
-        "adapter 'a': load of ('.acme',) is None; expected a function",
+        "@hookimpl\ndef cfproto_adapters(): yield AdapterSpec('a', ('b:C',), dict, files=(ModelFile(('.ac',), None),))",
+        "adapter 'a': load of ('.ac',) is None; expected a function",
     ),
     "claim without a module": (
         "@hookimpl\ndef cfproto_adapters(): return [AdapterSpec('acme', (':Net',), dict)]",
