@@ -249,6 +249,19 @@ class SwitchesTheModelWhenMade(GoodNetAdapter):
         model.training = False
 
 
+def spec(factory=GoodNetAdapter, *claims):
+    return AdapterSpec("net", claims or (f"{__name__}:Net",), factory)
+
+
+def raising(model, **options):
+    raise KeyError("weights")
+
+
+# Prototype providers
+
+Z, LABELS = np.random.default_rng(2).normal(size=(40, 3)), np.arange(40) % 3
+
+
 class FitReturnsNothing(KDTreePrototypes):
     def fit(self, z, labels):
         super().fit(z, labels)
