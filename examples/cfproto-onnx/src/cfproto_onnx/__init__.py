@@ -1,7 +1,7 @@
 """A plugin of cfproto-plugin: models exported to ONNX from anywhere, run by ONNX Runtime. Predict-only.
 
-A session returns a list of {label: probability}, as scikit-learn's converter writes, or a float tensor: probabilities or
-logits, which `ScoreReader` decides on the first rows.
+A session returns a list of {label: probability}, as scikit-learn's converter writes, or a float tensor of probabilities
+or logits: `ScoreReader` decides which on the first rows.
 """
 
 from __future__ import annotations

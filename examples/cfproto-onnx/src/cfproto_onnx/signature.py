@@ -92,7 +92,7 @@ def score_output(session: InferenceSession, name: str | None, role: Role) -> str
     if len(found) != 1:
         raise ModelError(
             f"the session has the outputs {_listed(outputs.values())}, and which holds the probabilities is not clear. "
-            "Pass adapter=OnnxAdapter(session, output_name=...); labels alone are not enough."
+            "Choose with adapt(session, output_name=...); labels alone are not enough."
         )
     return found[0]
 
