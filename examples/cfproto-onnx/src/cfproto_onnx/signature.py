@@ -27,7 +27,7 @@ MAPS = "seq(map("
 
 @dataclass(frozen=True)
 class Input:
-    """The one input: its name, dtype, the shape of a row (None where any size will do), and a fixed batch size."""
+    """The one input: its name, dtype, the shape of a row (None where any size is accepted), and a fixed batch size."""
 
     name: str
     dtype: type
