@@ -103,14 +103,15 @@ def output_is_deterministic(adapter: ModelAdapter, x: Any) -> None:
     require(np.array_equal(adapter.predict(x), adapter.predict(x)), "two predictions of the same rows differ")
 
 
-def input_is_not_modified(adapter: Any, x: Any) -> None:
+def input_is_not_modified(adapter: ModelAdapter, x: Any) -> None:
     before = x.copy()
     adapter.predict(x)
     if hasattr(x, "iloc"):
         require(bool(x.equals(before)), "the rows were changed in place")
         return
-    if Adapted.of(adapter).vjp is not None:
-        y, pullback = adapter.vjp(x)  # its own method: `Adapted` would give it a copy
+    vjp = Adapted.of(adapter, "adapter").vjp
+    if vjp is not None:
+        y, pullback = vjp(x)
         pullback(np.ones_like(y))
     require(np.array_equal(before, x, equal_nan=True), "the rows were changed in place")
 
