@@ -64,6 +64,7 @@ class SklearnAdapter:
         self._images = images
         self.quick = quick
         self.accepts_frames = rows.accepts_frames
+        self.feature_names = rows.names
         if classes is not None:
             self.classes = classes
 

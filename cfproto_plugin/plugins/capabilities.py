@@ -110,11 +110,6 @@ class Adapted:
             max_rows=None if limit is None else int(limit),
         )
 
-    @property
-    def recomputes(self) -> bool:
-        """Whether `quick` is a computation of its own."""
-        return _method(self.adapter, "quick") is not None
-
     @cached_property
     def trees(self) -> TreeEnsemble | None:
         """The model as a sum of trees."""

@@ -49,7 +49,7 @@ class SearchModel:
     @property
     def is_quick(self) -> bool:
         """Whether `quick` is not the model's own answer."""
-        return self._adapted.recomputes
+        return self._adapted.has_quick
 
     def quick(self, table: Array) -> Array:
         """Probabilities (n, k) of rows (n, A) for searching, equal to the model's own up to rounding.

@@ -43,6 +43,14 @@ from cfproto_plugin.testing.distances import (
 from cfproto_plugin.testing.kit import Check
 from cfproto_plugin.testing.listing import checks, examine
 from cfproto_plugin.testing.loading import loading_imports_no_framework
+from cfproto_plugin.testing.optional import (
+    a_batch_of_max_rows_is_predicted,
+    columns_of_a_frame_may_come_in_any_order,
+    labels_are_columns_of_predict,
+    labels_do_not_depend_on_the_batch,
+    quick_gives_what_predict_gives,
+    trees_give_what_predict_gives,
+)
 from cfproto_plugin.testing.providers import (
     check_provider,
     classes_are_allowed_ones,
@@ -75,6 +83,7 @@ from cfproto_plugin.testing.untouched import (
 
 __all__ = [
     "Check",
+    "a_batch_of_max_rows_is_predicted",
     "a_category_is_at_no_distance_from_itself",
     "a_category_without_rows_works",
     "a_column_with_one_category_works",
@@ -87,6 +96,7 @@ __all__ = [
     "checks",
     "classes_are_allowed_ones",
     "classes_are_distinct_and_as_many_as_columns",
+    "columns_of_a_frame_may_come_in_any_order",
     "distance_checks",
     "distances_are_deterministic",
     "distances_are_finite_and_not_negative",
@@ -96,6 +106,8 @@ __all__ = [
     "fit_returns_a_provider",
     "float32_and_float64_agree",
     "input_is_not_modified",
+    "labels_are_columns_of_predict",
+    "labels_do_not_depend_on_the_batch",
     "loading_imports_no_framework",
     "model_parameters_are_untouched",
     "model_training_mode_is_untouched",
@@ -111,6 +123,7 @@ __all__ = [
     "prototypes_do_not_depend_on_the_batch",
     "provider_checks",
     "pullback_agrees_with_random_direction_differences",
+    "quick_gives_what_predict_gives",
     "rows_are_probabilities_of_at_least_two_classes",
     "rows_without_a_prototype_have_class_minus_one",
     "spec_checks",
@@ -120,4 +133,5 @@ __all__ = [
     "the_table_is_not_modified",
     "there_is_one_matrix_per_column",
     "thresholds_are_sorted_for_every_column",
+    "trees_give_what_predict_gives",
 ]

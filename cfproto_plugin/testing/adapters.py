@@ -9,7 +9,15 @@ import numpy as np
 from cfproto_plugin.errors import InputError
 from cfproto_plugin.plugins import Adapted
 from cfproto_plugin.protocols import Array, GradientAdapter, ModelAdapter, Role
-from cfproto_plugin.testing.kit import Check, bind, require, require_close, run_all
+from cfproto_plugin.testing.kit import Check, bind, predict, require, require_close, run_all
+from cfproto_plugin.testing.optional import (
+    a_batch_of_max_rows_is_predicted,
+    columns_of_a_frame_may_come_in_any_order,
+    labels_are_columns_of_predict,
+    labels_do_not_depend_on_the_batch,
+    quick_gives_what_predict_gives,
+    trees_give_what_predict_gives,
+)
 from cfproto_plugin.testing.thresholds import (
     output_is_constant_between_neighbouring_thresholds,
     thresholds_are_sorted_for_every_column,
@@ -20,6 +28,7 @@ from cfproto_plugin.testing.untouched import (
     output_does_not_depend_on_the_training_mode,
     state,
     switches,
+    use,
 )
 
 _FEWEST = 3
@@ -47,7 +56,13 @@ def adapter_checks(
     known = Adapted.of(adapter, type(adapter).__name__)
     transform = "" if role == "classifier" else f"its role is {role}"
     frame = "the rows are a DataFrame" if hasattr(x, "iloc") else ""
-    no_classes = transform or ("" if getattr(adapter, "classes", None) is not None else "the adapter has no classes")
+    no_classes = transform or ("" if known.has_classes else "the adapter has no classes")
+    no_labels = transform or ("" if known.labels is not None else "the adapter has no labels(x)")
+    no_quick = "" if known.has_quick else "the adapter has no quick(x)"
+    no_limit = "" if known.max_rows is not None else "the adapter has no max_rows"
+    no_trees = transform or frame or ("" if known.trees is not None else "the adapter has no trees()")
+    no_names = "" if known.feature_names is not None else "the adapter has no feature_names"
+    no_order = no_names if frame else "the rows are no DataFrame"
     no_vjp = frame or ("" if known.vjp is not None else "the adapter has no vjp(x)")
     no_splits = frame or ("" if known.thresholds is not None else "the adapter has no thresholds()")
     unknown = "the model was not given" if model is None else ""
@@ -62,7 +77,13 @@ def adapter_checks(
         bind(output_is_deterministic, adapter, x.copy()),
         bind(output_does_not_depend_on_the_batch, adapter, x.copy(), atol=atol),
         bind(float32_and_float64_agree, adapter, x.copy(), atol=atol, skipped=frame),
+        bind(quick_gives_what_predict_gives, adapter, x.copy(), atol=max(atol, 1e-5), skipped=no_quick),
+        bind(labels_are_columns_of_predict, adapter, x.copy(), skipped=no_labels),
+        bind(labels_do_not_depend_on_the_batch, adapter, x.copy(), skipped=no_labels),
+        bind(a_batch_of_max_rows_is_predicted, adapter, x.copy(), atol=atol, skipped=no_limit),
+        bind(columns_of_a_frame_may_come_in_any_order, adapter, x.copy(), atol=atol, skipped=no_order),
         bind(pullback_agrees_with_random_direction_differences, adapter, x.copy(), atol=atol, skipped=no_vjp),
+        bind(trees_give_what_predict_gives, adapter, x.copy(), atol=max(atol, 1e-5), skipped=no_trees),
         bind(thresholds_are_sorted_for_every_column, adapter, x.copy(), skipped=no_splits),
         bind(output_is_constant_between_neighbouring_thresholds, adapter, x.copy(), skipped=no_splits),
         bind(model_parameters_are_untouched, adapter, x.copy(), model, skipped=no_state),
@@ -72,7 +93,7 @@ def adapter_checks(
 
 
 def output_is_finite_with_one_item_per_row(adapter: ModelAdapter, x: Any) -> None:
-    y: Any = adapter.predict(x)
+    y: Any = predict(adapter, x)
     require(isinstance(y, np.ndarray), f"predict returned {type(y).__name__}, expected a NumPy array")
     require(y.dtype.kind in "fiub", f"predict returned an array of {y.dtype}, expected numbers")
     require(y.ndim > 0 and len(y) == len(x), f"predict returned {len(y) if y.ndim else 1} items for {len(x)} rows")
@@ -80,7 +101,7 @@ def output_is_finite_with_one_item_per_row(adapter: ModelAdapter, x: Any) -> Non
 
 
 def rows_are_probabilities_of_at_least_two_classes(adapter: ModelAdapter, x: Any) -> None:
-    y = adapter.predict(x)
+    y = predict(adapter, x)
     require(y.ndim == 2 and y.shape[1] >= 2, f"predict returned shape {y.shape}, expected (n, k) with k >= 2")  # noqa: PLR2004
     require(bool((y >= 0).all()), "a probability is negative")
     worst = float(np.abs(y.sum(axis=1) - 1).max())
@@ -88,37 +109,32 @@ def rows_are_probabilities_of_at_least_two_classes(adapter: ModelAdapter, x: Any
 
 
 def classes_are_distinct_and_as_many_as_columns(adapter: Any, x: Any) -> None:
-    classes, columns = np.asarray(adapter.classes), adapter.predict(x).shape[-1]
+    classes, columns = np.asarray(adapter.classes), predict(adapter, x).shape[-1]
     require(classes.shape == (columns,), f"classes have shape {classes.shape} for {columns} columns")
     require(len(set(classes.tolist())) == columns, f"classes are not distinct: {classes.tolist()}")
 
 
 def output_does_not_depend_on_the_batch(adapter: ModelAdapter, x: Any, *, atol: float = 1e-5) -> None:
-    together = adapter.predict(x)
+    together = predict(adapter, x)
     alone = np.concatenate([adapter.predict(x[i : i + 1]) for i in range(len(x))])
     require_close(together, alone, atol, "rows predicted together and one by one differ")
 
 
 def output_is_deterministic(adapter: ModelAdapter, x: Any) -> None:
-    require(np.array_equal(adapter.predict(x), adapter.predict(x)), "two predictions of the same rows differ")
+    require(np.array_equal(predict(adapter, x), predict(adapter, x)), "two predictions of the same rows differ")
 
 
-def input_is_not_modified(adapter: ModelAdapter, x: Any) -> None:
+def input_is_not_modified(adapter: Any, x: Any) -> None:
+    """By none of its methods, which are called themselves: `Adapted` may hand them copies."""
     before = x.copy()
-    adapter.predict(x)
-    if hasattr(x, "iloc"):
-        require(bool(x.equals(before)), "the rows were changed in place")
-        return
-    vjp = Adapted.of(adapter, "adapter").vjp
-    if vjp is not None:
-        y, pullback = vjp(x)
-        pullback(np.ones_like(y))
-    require(np.array_equal(before, x, equal_nan=True), "the rows were changed in place")
+    use(adapter, x)
+    same = x.equals(before) if hasattr(x, "iloc") else np.array_equal(before, x, equal_nan=True)
+    require(bool(same), "the rows were changed in place")
 
 
 def float32_and_float64_agree(adapter: ModelAdapter, x: Array, *, atol: float = 1e-5) -> None:
     rows = x.astype(np.float32)
-    single, double = adapter.predict(rows), adapter.predict(rows.astype(np.float64))
+    single, double = predict(adapter, rows), predict(adapter, rows.astype(np.float64))
     require_close(single, double, max(atol, 1e-5), "float32 and float64 rows differ")
 
 
@@ -130,8 +146,9 @@ def pullback_agrees_with_random_direction_differences(
     Kinks of ReLU networks may fall between the two points: the median over many directions and rows is compared.
     """
     rng = np.random.default_rng(0)
+    x = x[: Adapted.of(adapter, "adapter").max_rows]
     y, pullback = adapter.vjp(x)
-    require_close(y, adapter.predict(x), max(atol, 1e-5), "vjp and predict give different outputs")
+    require_close(y, predict(adapter, x), max(atol, 1e-5), "vjp and predict give different outputs")
     h = 1e-3
     errors = []
     for _ in range(16):
@@ -139,7 +156,7 @@ def pullback_agrees_with_random_direction_differences(
         cotangent = rng.standard_normal(y.shape).astype(y.dtype)
         pulled = pullback(cotangent)
         require(pulled.shape == x.shape, f"the pullback has shape {pulled.shape}, expected {x.shape}")
-        up, down = (adapter.predict((x + s * h * direction).astype(x.dtype)) for s in (1, -1))
+        up, down = (predict(adapter, (x + s * h * direction).astype(x.dtype)) for s in (1, -1))
         axes = tuple(range(1, y.ndim))
         expected = (cotangent * (up.astype(float) - down)).sum(axis=axes) / (2 * h)
         got = (pulled.astype(float) * direction).sum(axis=tuple(range(1, x.ndim)))

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from cfproto_plugin.protocols import Array
+from cfproto_plugin.plugins import Adapted
+from cfproto_plugin.protocols import Array, ModelAdapter
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,20 @@ def run_all(found: Iterable[Check]) -> None:
     """Run the checks that apply, one after the other."""
     for check in found:
         check()
+
+
+def predict(adapter: ModelAdapter, x: Any) -> Array:
+    """The output of the adapter for all rows."""
+    found: Array = in_batches(adapter, adapter.predict, x)
+    return found
+
+
+def in_batches(adapter: ModelAdapter, method: Callable[[Any], Any], x: Any) -> Any:
+    """What a method of the adapter returns for rows of an array or frame, asked for at most `max_rows` at a time."""
+    size = Adapted.of(adapter, "adapter").max_rows
+    if size is None or len(x) <= size:
+        return method(x)
+    return np.concatenate([np.asarray(method(x[i : i + size])) for i in range(0, len(x), size)])
 
 
 def require(condition: bool, message: str) -> None:

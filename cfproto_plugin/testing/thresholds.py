@@ -6,7 +6,7 @@ import numpy as np
 
 from cfproto_plugin.plugins import Adapted
 from cfproto_plugin.protocols import Array, ModelAdapter
-from cfproto_plugin.testing.kit import require
+from cfproto_plugin.testing.kit import predict, require
 
 _PAIRS = 2000  # of a row and a column
 _ROUNDING = 1e-6  # trees compare in float32: nearer than this to a split, relatively, either side may be meant
@@ -40,7 +40,7 @@ def output_is_constant_between_neighbouring_thresholds(adapter: ModelAdapter, x:
     places = np.stack([low, rng.uniform(low, high), high])
     rows = np.repeat(flat[row][None], len(places), axis=0)
     rows[:, np.arange(len(row)), column] = places
-    y = np.asarray(adapter.predict(rows.reshape(-1, *x.shape[1:])), dtype=float).reshape(len(places), len(row), -1)
+    y = np.asarray(predict(adapter, rows.reshape(-1, *x.shape[1:])), dtype=float).reshape(len(places), len(row), -1)
     wrong = np.flatnonzero((y != y[0]).any(axis=(0, 2)))
     if len(wrong):
         i = wrong[0]
@@ -50,13 +50,13 @@ def output_is_constant_between_neighbouring_thresholds(adapter: ModelAdapter, x:
         )
 
 
-def _cell(rng: np.random.Generator, splits: Array, values: Array, own: float) -> tuple[float, float] | None:
-    """The ends of a cell, a little inside: the row's own or, as often, any other; None if it is too narrow."""
+def _cell(rng: np.random.Generator, splits: Array, values: Array, original: float) -> tuple[float, float] | None:
+    """The ends of a cell, a little inside: around the original value or, as often, any; None if it is too narrow."""
     known = np.concatenate([splits, values[np.isfinite(values)], [0.0] if not np.isfinite(values).any() else []])
     spread = max(1.0, float(np.ptp(known)))
     edges = np.concatenate([[known.min() - spread], splits, [known.max() + spread]])
-    here = int(np.searchsorted(splits, own)) if np.isfinite(own) and rng.random() < 0.5 else None  # noqa: PLR2004
-    at = int(rng.integers(len(edges) - 1)) if here is None else here
+    stay = np.isfinite(original) and rng.random() < 0.5  # noqa: PLR2004
+    at = int(np.searchsorted(splits, original)) if stay else int(rng.integers(len(edges) - 1))
     low, high = edges[at], edges[at + 1]
     margin = _ROUNDING * max(abs(low), abs(high))
     return (low + margin, high - margin) if 2 * margin < high - low else None

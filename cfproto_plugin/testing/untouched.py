@@ -12,7 +12,7 @@ import numpy as np
 
 from cfproto_plugin.plugins import Adapted
 from cfproto_plugin.protocols import ModelAdapter
-from cfproto_plugin.testing.kit import require, require_close
+from cfproto_plugin.testing.kit import in_batches, predict, require, require_close
 
 _SHOWN = 3
 
@@ -23,11 +23,11 @@ def model_parameters_are_untouched(adapter: ModelAdapter, x: Any, model: Any) ->
         with modes_restored(model):
             switch(model, mode)
             before = state(model)
-            _use(adapter, x)
+            use(adapter, x)
             after = state(model)
         changed = [name for name, value in before.items() if after.get(name) != value]
         more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
-        require(not changed, f"predict or vjp changed the model: {', '.join(changed[:_SHOWN])}{more}")
+        require(not changed, f"predicting changed the model: {', '.join(changed[:_SHOWN])}{more}")
 
 
 def model_training_mode_is_untouched(adapter: ModelAdapter, x: Any, model: Any) -> None:
@@ -37,10 +37,10 @@ def model_training_mode_is_untouched(adapter: ModelAdapter, x: Any, model: Any) 
         with modes_restored(model):
             for part, mode in zip(parts, modes, strict=True):
                 part.training = mode
-            _use(adapter, x)
+            use(adapter, x)
             after = [part.training for part in parts]
         wrong = [type(part).__name__ for part, old, new in zip(parts, modes, after, strict=True) if old != new]
-        require(not wrong, f"predict or vjp left another training mode in {', '.join(wrong[:_SHOWN])}")
+        require(not wrong, f"predicting left another training mode in {', '.join(wrong[:_SHOWN])}")
 
 
 def output_does_not_depend_on_the_training_mode(
@@ -49,9 +49,9 @@ def output_does_not_depend_on_the_training_mode(
     """Models are asked in evaluation mode whatever their mode is: dropout is off, statistics are not the batch's."""
     with modes_restored(model):
         switch(model, False)
-        evaluated = adapter.predict(x)
+        evaluated = predict(adapter, x)
         switch(model, True)
-        trained = adapter.predict(x)
+        trained = predict(adapter, x)
     require_close(evaluated, trained, max(atol, 1e-5), "the output in training mode is another than in evaluation mode")
 
 
@@ -105,9 +105,14 @@ def modes_restored(model: Any) -> Iterator[None]:
             part.training = mode
 
 
-def _use(adapter: ModelAdapter, x: Any) -> None:
-    adapter.predict(x)
-    vjp = Adapted.of(adapter, "adapter").vjp
-    if vjp is not None and not hasattr(x, "iloc"):
-        y, pullback = vjp(x)
+def use(adapter: Any, x: Any) -> None:
+    """Call every method of the adapter that takes rows."""
+    known = Adapted.of(adapter, "adapter")
+    in_batches(adapter, adapter.predict, x)
+    if known.has_quick:
+        in_batches(adapter, adapter.quick, x)
+    if known.labels is not None:
+        in_batches(adapter, adapter.labels, x)
+    if known.vjp is not None and not hasattr(x, "iloc"):
+        y, pullback = adapter.vjp(x[: known.max_rows])
         pullback(np.ones_like(y))

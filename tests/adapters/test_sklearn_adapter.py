@@ -57,6 +57,22 @@ def test_every_classifier_conforms(name, classes):
 
 
 @cases
+def test_predict_is_the_answer_of_the_model_itself_and_quick_is_as_near_as_rounding(name, classes):
+    model, x = model_of(name, classes), perturbed(classes)
+    adapter = sklearn_adapter(model)
+    plain = hasattr(model, "predict_proba") and "svc" not in name
+    for rows in (x, x.astype(np.float32)):
+        rows.flags.writeable = False
+        found = adapter.predict(rows)
+        if plain:
+            same = (found == model.predict_proba(rows)).all(axis=1)
+            assert same[model.predict_proba(rows).argmax(axis=1) == found.argmax(axis=1)].all()
+        if adapter.quick is not None:
+            assert np.abs(adapter.quick(rows) - found).max() < (1e-10 if rows.dtype == np.float64 else 1e-5)
+    assert (adapter.quick is not None) == (name in GRADIENT | SPLITTING or name in {"clipped", "polynomial"})
+
+
+@cases
 def test_the_largest_probability_is_the_class_the_model_predicts(name, classes):
     model, x = model_of(name, classes), perturbed(classes)
     assert np.array_equal(labels(sklearn_adapter(model), x), model.predict(x))

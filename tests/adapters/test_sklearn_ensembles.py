@@ -1,4 +1,4 @@
-"""Boosting and models made of tree models: the bits of predict_proba in a fraction of its time, and their splits."""
+"""Boosting and models made of tree models: their probabilities, asked for and walked, and their splits."""
 
 from __future__ import annotations
 
@@ -85,7 +85,9 @@ def test_walked_boosting_gives_the_bits_of_predict_proba_and_the_classes_of_pred
 def test_boosting_of_ten_classes_keeps_its_bits():
     x, y = load_digits(return_X_y=True)
     model = AdaBoostClassifier(DecisionTreeClassifier(max_depth=4), n_estimators=20, random_state=0).fit(x, y)
-    assert np.array_equal(sklearn_adapter(model).predict(x), model.predict_proba(x))
+    adapter = sklearn_adapter(model)
+    assert np.array_equal(adapter.predict(x), model.predict_proba(x))
+    assert np.abs(adapter.quick(x) - model.predict_proba(x)).max() < 1e-15
 
 
 def test_a_tie_of_probabilities_goes_to_the_class_boosting_predicts():
@@ -94,22 +96,21 @@ def test_a_tie_of_probabilities_goes_to_the_class_boosting_predicts():
     rows = perturbed(2)
     tied = model.predict_proba(rows)[:, 0] == 0.5
     assert (model.predict(rows)[tied] == "b").any()
-    assert np.array_equal(labels(sklearn_adapter(model), rows), model.predict(rows))
+    adapter = sklearn_adapter(model)
+    assert np.array_equal(labels(adapter, rows), model.predict(rows))
+    assert np.array_equal(adapter.classes[adapter.quick(rows).argmax(axis=1)], model.predict(rows))
 
 
-def test_the_search_walks_boosted_trees_and_those_inside_a_vote(monkeypatch):
-    parts = [(str(seed), RandomForestClassifier(6, random_state=seed)) for seed in range(3)]
-    models = [
-        fit(AdaBoostClassifier(n_estimators=10, random_state=0), 2),
-        fit(VotingClassifier(parts, voting="soft"), 2),
-    ]
-    adapters, rows = [sklearn_adapter(model) for model in models], perturbed(2)
-    expected = [adapter.predict(rows) for adapter in adapters]
-    monkeypatch.setattr(AdaBoostClassifier, "predict_proba", None)
-    monkeypatch.setattr(RandomForestClassifier, "predict_proba", None)
-    for adapter, probabilities in zip(adapters, expected, strict=True):
-        walk = getattr(adapter, "quick", adapter.predict)
-        np.testing.assert_allclose(walk(rows), probabilities, rtol=0, atol=1e-12)
+def test_a_forest_inside_a_vote_is_walked():
+    model = fit(VOTING, 2)
+    asked = []
+    for part in model.estimators_:
+        part.predict_proba = lambda x, own=part.predict_proba: asked.append(1) or own(x)
+    adapter = sklearn_adapter(model)
+    quick = adapter.quick(perturbed(2))
+    assert not asked
+    assert np.abs(quick - adapter.predict(perturbed(2))).max() < 1e-12
+    assert len(asked) == 3
 
 
 def test_boosting_of_other_models_is_left_to_predict_proba():
@@ -143,7 +144,8 @@ def test_models_made_of_walked_models_keep_their_bits_and_classes(name, classes,
         native = pd.DataFrame(rows, columns=COLUMNS) if frame else rows
         assert np.array_equal(walking(model).predict_proba(native), model.predict_proba(native))
         assert np.array_equal(labels(adapter, rows), model.predict(native))
-        assert np.allclose(adapter.predict(rows), model.predict_proba(native), rtol=0, atol=1e-12)
+        for function in (adapter.predict, adapter.quick):
+            assert np.allclose(function(rows), model.predict_proba(native), rtol=0, atol=1e-12)
     check_adapter(adapter, perturbed(classes, 6))
     assert not any("predict_proba" in vars(part) for part in inside(model))  # the model itself is left as it was
 

@@ -1,7 +1,8 @@
-"""Forests walked tree by tree: the same bits as predict_proba, and where the splits are."""
+"""Trees and forests: the same bits as predict_proba when walked, the trees as arrays, and where the splits are."""
 
 from __future__ import annotations
 
+import pickle
 from itertools import pairwise
 
 import numpy as np
@@ -9,13 +10,23 @@ import pandas as pd
 import pytest
 from cfproto_adapters.sklearn_adapter import sklearn_adapter
 from sklearn.base import clone
-from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from sklearn_models import COLUMNS, TREES, labels, model_of, perturbed, table, thresholds
 
+from cfproto_plugin.helpers import tree_probabilities
+from cfproto_plugin.plugins import Adapted
 from cfproto_plugin.testing import check_adapter
 
 FOREST = RandomForestClassifier(30, random_state=0)
@@ -41,7 +52,9 @@ def test_walking_gives_the_bits_of_predict_proba(model, classes, dtype):
     model = clone(model).fit(x, np.array(["a", "b", "c"])[y])
     for rows in (x, perturbed(classes), perturbed(classes, 1), np.asfortranarray(x)):
         rows = rows.astype(dtype)  # noqa: PLW2901
-        assert np.array_equal(sklearn_adapter(model).predict(rows), model.predict_proba(rows))
+        adapter = sklearn_adapter(model)
+        assert np.array_equal(adapter.predict(rows), model.predict_proba(rows))
+        assert np.array_equal(adapter.quick(rows), model.predict_proba(rows))
 
 
 def test_the_search_walks_the_trees_and_does_not_ask_the_forest(monkeypatch):
@@ -60,9 +73,10 @@ def test_missing_values_go_where_the_model_sends_them(model, trained_on_missing)
     holes = np.where(np.random.default_rng(0).random(x.shape) < 0.2, np.nan, x)
     model = clone(model).fit(holes if trained_on_missing else x, y)
     adapter = sklearn_adapter(model)
-    assert np.array_equal(adapter.predict(holes), model.predict_proba(holes))
     frame = pd.DataFrame(holes, columns=COLUMNS).convert_dtypes()
-    assert np.array_equal(adapter.predict(frame), model.predict_proba(holes))
+    for function in (adapter.predict, adapter.quick):
+        assert np.array_equal(function(holes), model.predict_proba(holes))
+        assert np.array_equal(function(frame), model.predict_proba(holes))
     assert all(np.isfinite(values).all() for values in thresholds(adapter))
 
 
@@ -70,8 +84,10 @@ def test_missing_values_go_where_the_model_sends_them(model, trained_on_missing)
 def test_values_the_model_refuses_are_refused(bad):
     rows = perturbed(2, 3)
     rows[1, 1] = bad
-    with pytest.raises(ValueError, match=r"Input X contains infinity"):
-        sklearn_adapter(model_of("forest", 2)).predict(rows)
+    adapter = sklearn_adapter(model_of("forest", 2))
+    for function in (adapter.predict, adapter.quick):
+        with pytest.raises(ValueError, match=r"Input X contains infinity"):
+            function(rows)
 
 
 def test_a_forest_with_other_jobs_gives_the_same_classes():
@@ -123,3 +139,101 @@ def test_crossing_a_threshold_changes_the_leaf_and_nothing_in_between_does():
             inside = np.tile(row, (5, 1))
             inside[:, c] = np.linspace(low, high, 7)[1:-1]
             assert len(set(model.apply(inside))) == 1
+
+
+# The trees as arrays
+
+SUMS = {
+    "tree": DecisionTreeClassifier(min_samples_leaf=3, random_state=0),
+    "forest": FOREST,
+    "extra trees": ExtraTreesClassifier(20, random_state=0),
+    "bagged trees": BaggingClassifier(n_estimators=7, random_state=0),
+    "ada boost": AdaBoostClassifier(n_estimators=15, random_state=0),
+    "ada boost, deep": AdaBoostClassifier(DecisionTreeClassifier(max_depth=4), n_estimators=15, random_state=0),
+    "gradient boosting": GradientBoostingClassifier(n_estimators=15, random_state=0),
+    "from zero": GradientBoostingClassifier(n_estimators=15, init="zero", random_state=0),
+    "histogram boosting": HistGradientBoostingClassifier(max_iter=15, random_state=0),
+    "stopped early": HistGradientBoostingClassifier(max_iter=60, early_stopping=True, random_state=0),
+}
+TAKES_MISSING = ("tree", "forest", "extra trees", "histogram boosting")
+
+
+def at_thresholds(rows, splits):
+    """The rows with, in turn, one of their columns exactly at a threshold, or a hair above or below it."""
+    rows, rng = rows.copy(), np.random.default_rng(0)
+    columns = [j for j, values in enumerate(splits) if len(values)]
+    for i, row in enumerate(rows):
+        j = columns[i % len(columns)]
+        value = rng.choice(splits[j])
+        row[j] = [value, np.nextafter(value, np.inf), np.nextafter(value, -np.inf)][i % 3]
+    return rows
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("name", SUMS)
+def test_the_trees_give_the_probabilities_of_the_model(name, classes):
+    x, y = table(classes)
+    model = clone(SUMS[name]).fit(x, np.array(["a", "b", "c"])[y])
+    adapter = sklearn_adapter(model)
+    for rows in (x, perturbed(classes), at_thresholds(perturbed(classes), thresholds(adapter))):
+        for typed in (rows, rows.astype(np.float32)):
+            expected = model.predict_proba(typed)
+            assert np.abs(tree_probabilities(adapter.trees(), typed) - expected).max() < 1e-12
+            assert np.abs(adapter.quick(typed) - expected).max() < 1e-12
+            assert np.abs(adapter.quick(typed[:9]) - expected[:9]).max() < 1e-12
+
+
+@pytest.mark.parametrize("trained_on_missing", [True, False])
+@pytest.mark.parametrize("name", TAKES_MISSING)
+def test_the_trees_send_missing_values_where_the_model_does(name, trained_on_missing):
+    x, y = table(3)
+    holes = np.where(np.random.default_rng(0).random(x.shape) < 0.2, np.nan, x)
+    model = clone(SUMS[name]).fit(holes if trained_on_missing else x, y)
+    adapter = sklearn_adapter(model)
+    for rows in (holes, holes.astype(np.float32)):
+        assert np.abs(tree_probabilities(adapter.trees(), rows) - model.predict_proba(rows)).max() < 1e-12
+        assert np.abs(adapter.quick(rows) - model.predict_proba(rows)).max() < 1e-12
+
+
+def test_exponential_boosting_is_a_sum_of_trees_too():
+    x, y = table(2)
+    model = GradientBoostingClassifier(loss="exponential", n_estimators=10, random_state=0).fit(x, y)
+    adapter = sklearn_adapter(model)
+    assert np.abs(tree_probabilities(adapter.trees(), perturbed(2)) - model.predict_proba(perturbed(2))).max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        GradientBoostingClassifier(n_estimators=3, init=DummyClassifier()),
+        HistGradientBoostingClassifier(max_iter=3, categorical_features=[0]),
+        BaggingClassifier(max_features=0.5, n_estimators=3, random_state=0),
+        AdaBoostClassifier(BaggingClassifier(n_estimators=2), n_estimators=2, random_state=0),
+        make_pipeline(StandardScaler(), FOREST),
+    ],
+)
+def test_what_is_no_sum_of_trees_on_these_columns_has_no_trees(model):
+    x, y = table(2)
+    found = Adapted.of(sklearn_adapter(clone(model).fit(np.abs(x).round(), y)), "sklearn")
+    assert found.trees is None
+
+
+def test_a_tie_of_gradient_boosting_goes_to_the_class_it_predicts():
+    """scikit-learn gives a decision of 0 to the second class."""
+    x, y = table(2)
+    model = GradientBoostingClassifier(n_estimators=1, init="zero", max_depth=1).fit(np.zeros_like(x), y)
+    model.estimators_[0, 0].tree_.value[:] = 0.0
+    adapter = sklearn_adapter(model)
+    assert (model.predict(x) == 1).all()
+    assert (adapter.predict(x).argmax(axis=1) == 1).all()
+    assert (adapter.quick(x).argmax(axis=1) == 1).all()
+
+
+def test_an_unpickled_adapter_makes_its_trees_again():
+    adapter = sklearn_adapter(model_of("forest", 3))
+    bytes_before = pickle.dumps(adapter)
+    adapter.quick(perturbed(3))
+    again = pickle.loads(pickle.dumps(adapter))  # noqa: S301 our own bytes
+    assert len(pickle.dumps(adapter)) == len(bytes_before)
+    assert np.array_equal(again.quick(perturbed(3)), adapter.quick(perturbed(3)))
+    assert len(again.trees().trees) == 20

@@ -16,6 +16,7 @@ from sklearn.datasets import load_breast_cancer, load_iris
 
 from cfproto_plugin import CounterfactualExplainer
 from cfproto_plugin.errors import InputError, ModelError, NotFittedError
+from cfproto_plugin.helpers import tree_probabilities
 from cfproto_plugin.plugins import Adapted
 from cfproto_plugin.testing import check_adapter
 
@@ -354,6 +355,58 @@ def test_model_without_splits_has_no_thresholds():
 def test_linear_booster_is_predict_only():
     found = Adapted.of(xgboost_adapter(classifier(booster="gblinear")), "xgboost")
     assert (found.trees, found.thresholds, found.vjp) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"booster": "dart", "rate_drop": 0.3},
+        {"num_parallel_tree": 3, "subsample": 0.5},
+        {"base_score": 0.3},
+        {"missing": -1.0},
+        {"objective": "reg:logistic"},
+        {"objective": "binary:logitraw"},
+        {"objective": "multi:softprob"},
+        {"objective": "multi:softmax"},
+        {"objective": "multi:softprob", "booster": "dart", "rate_drop": 0.3, "base_score": 0.2},
+    ],
+)
+def test_the_trees_give_the_probabilities_of_the_model(options):
+    rows, y = (IRIS, SPECIES) if "multi" in options.get("objective", "") else (X, Y)
+    rng = np.random.default_rng(0)
+    rows = np.where(rng.random(rows.shape) < 0.1, options.get("missing", np.nan), rows)
+    adapter = xgboost_adapter(classifier(rows, y, **options))
+    moved = rows[rng.integers(len(rows), size=300)]
+    columns = [j for j, values in enumerate(thresholds(adapter)) if len(values)]
+    for row, j in zip(moved, rng.choice(columns, size=300), strict=True):
+        row[j] = rng.choice(thresholds(adapter)[j])
+    for typed in (rows, moved, rows.astype(np.float32), moved.astype(np.float32)):
+        typed.flags.writeable = False
+        assert np.abs(tree_probabilities(adapter.trees(), typed) - adapter.predict(typed)).max() < 1e-6
+    assert adapter.thresholds() is None
+
+
+def test_the_trees_are_those_up_to_the_best_iteration(stopped):
+    adapter = xgboost_adapter(stopped)
+    assert len(adapter.trees().trees) == stopped.best_iteration + 1
+    assert np.abs(tree_probabilities(adapter.trees(), X) - stopped.predict_proba(X)).max() < 1e-6
+
+
+def test_what_is_no_sum_of_numeric_trees_has_thresholds_only(categorical):
+    hinge = classifier(objective="binary:hinge")
+    vectors = classifier(IRIS, SPECIES, multi_strategy="multi_output_tree")
+    for fitted in (categorical, hinge, vectors):
+        adapter = xgboost_adapter(fitted)
+        assert adapter.trees() is None
+        assert sum(map(len, adapter.thresholds()))
+
+
+def test_trees_that_do_not_give_what_the_model_gives_are_not_told(model, monkeypatch):
+    adapter = xgboost_adapter(model)
+    monkeypatch.setattr(adapter, "_base", lambda: np.array([1.0]))
+    assert adapter.trees() is None
+    assert sum(map(len, thresholds(adapter)))
 
 
 # Models that are refused

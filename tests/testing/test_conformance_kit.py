@@ -7,17 +7,23 @@ from types import ModuleType, SimpleNamespace
 
 import networks
 import numpy as np
+import pandas as pd
 import pytest
 
 from cfproto_plugin import AdapterSpec, DistanceSpec, PrototypeSpec, hookimpl, register, testing, unregister
 from cfproto_plugin.distances import ABDM, MVDM, Mix
 from cfproto_plugin.errors import InputError, NoAdapterError
-from cfproto_plugin.helpers import softmax
+from cfproto_plugin.helpers import softmax, two_columns
+from cfproto_plugin.plugins import Adapted, adapted
+from cfproto_plugin.protocols import Tree, TreeEnsemble
 from cfproto_plugin.prototypes import EncoderPrototypes, KDTreePrototypes
 from cfproto_plugin.testing import check_adapter, check_distance, check_provider, check_spec, checks
 
 X = np.random.default_rng(0).normal(size=(9, 4))
 W = np.random.default_rng(1).normal(size=(4, 3))
+
+
+WITH_HOLES = np.where(np.random.default_rng(2).random(X.shape) < 0.3, np.nan, X)
 
 
 class Good:
@@ -36,6 +42,119 @@ class Good:
             return ((y * inner) @ W.T).reshape(x.shape)
 
         return y, pullback
+
+
+class Full(Good):
+    """All that an adapter may add, and a model that fails on more than five rows."""
+
+    max_rows = 5
+    feature_names = ("p", "q", "r", "s")
+    accepts_frames = True
+
+    def predict(self, x):
+        if len(x) > 5:
+            raise ValueError("too many rows")
+        return super().predict(np.asarray(x[list(self.feature_names)] if hasattr(x, "columns") else x))
+
+    def quick(self, x):
+        return self.predict(x) + 1e-9
+
+    def labels(self, x):
+        return (self.predict(x) * [1, 2, 1]).argmax(axis=1)
+
+
+class QuickIsAnother(Full):
+    def quick(self, x):
+        return self.predict(x)[:, ::-1]
+
+
+class QuickHasOneColumn(Full):
+    def quick(self, x):
+        return self.predict(x)[:, :1]
+
+
+class WritesIntoTheRowsWhenQuick(Full):
+    def quick(self, x):
+        y = self.predict(x)
+        x[0, 0] = 0.0
+        return y
+
+
+class NamesItsLabels(Full):
+    def labels(self, x):
+        return self.classes[super().labels(x)]
+
+
+class CountsLabelsFromOne(Full):
+    def labels(self, x):
+        return super().labels(x) * 0 + 3
+
+
+class GivesLabelsAsAColumn(Full):
+    def labels(self, x):
+        return super().labels(x)[:, None]
+
+
+class ComparesLabelsWithTheBatch(Full):
+    def labels(self, x):
+        p = self.predict(x)
+        return (p - p.mean(axis=0)).argmax(axis=1)
+
+
+class TakesFewerRowsThanItSays(Full):
+    max_rows = 5
+
+    def predict(self, x):
+        return super().predict(x[:4])
+
+
+class DependsOnTheSizeOfTheBatch(Full):
+    def predict(self, x):
+        return super().predict(x + (len(x) == 5))
+
+
+class TakesColumnsByPosition(Full):
+    def predict(self, x):
+        return super().predict(np.asarray(x))
+
+
+class GoodEnsemble:
+    """x[0] <= 0.5 and x[2] <= 0.25, missing values to the left and to the right."""
+
+    equal_left = True
+    missing_left = (1, 0)
+    base = 0.1
+
+    def trees(self):
+        stumps = tuple(
+            Tree(
+                np.array([column, -1, -1]),
+                np.array([threshold, 0.0, 0.0]),
+                np.array([1, -1, -1]),
+                np.array([2, -1, -1]),
+                np.array([self.missing_left[i], 0, 0]),
+                np.array([[0.0], [1.0], [-2.0]]),
+            )
+            for i, (column, threshold) in enumerate([(0, 0.5), (2, 0.25)])
+        )
+        return TreeEnsemble(stumps, np.array([self.base]), 4, "logistic", self.equal_left, "float64")
+
+    def predict(self, x):
+        x = x.reshape(len(x), -1)
+        first = np.where(np.isnan(x[:, 0]) | (x[:, 0] <= 0.5), 1.0, -2.0)
+        return two_columns(1 / (1 + np.exp(-(0.1 + first + np.where(x[:, 2] <= 0.25, 1.0, -2.0)))))
+
+
+class TreesTakeTheOtherSide(GoodEnsemble):
+    equal_left = False
+
+
+class TreesForgetTheBase(GoodEnsemble):
+    base = 0.0
+
+
+class TreesSendMissingValuesAstray(GoodEnsemble):
+    missing_left = (0, 0)
 
 
 class GivesAList(Good):
@@ -388,6 +507,10 @@ class WritesIntoTheCodes(GoodDistance):
         return found
 
 
+def on_frame(make):
+    return lambda: (make(), pd.DataFrame(X, columns=Full.feature_names))
+
+
 def on_rows(broken):
     return lambda: (broken(), X.copy())
 
@@ -420,6 +543,9 @@ CLASSES = testing.classes_are_distinct_and_as_many_as_columns
 PULLBACK = testing.pullback_agrees_with_random_direction_differences
 SORTED = testing.thresholds_are_sorted_for_every_column
 CONSTANT = testing.output_is_constant_between_neighbouring_thresholds
+QUICK = testing.quick_gives_what_predict_gives
+TREES = testing.trees_give_what_predict_gives
+LABELS_ARE_COLUMNS = testing.labels_are_columns_of_predict
 MODE = testing.model_training_mode_is_untouched
 PARAMETERS = testing.model_parameters_are_untouched
 MADE = testing.the_factory_makes_what_it_promises
@@ -454,6 +580,19 @@ ADAPTERS = [
     (CONSTANT, on_rows(ForgetsASplit), "no threshold of column 3 lies between"),
     (CONSTANT, on_rows(ForgetsAColumn), "no threshold of column 0 lies between"),
     (CONSTANT, on_rows(SwapsTheColumns), "no threshold of column"),
+    (QUICK, on_rows(QuickIsAnother), "quick and predict give different outputs"),
+    (QUICK, on_rows(QuickHasOneColumn), r"quick returned shape \(9, 1\), predict \(9, 3\)"),
+    (testing.input_is_not_modified, on_rows(WritesIntoTheRowsWhenQuick), "changed in place"),
+    (LABELS_ARE_COLUMNS, on_rows(NamesItsLabels), "expected whole numbers"),
+    (LABELS_ARE_COLUMNS, on_rows(CountsLabelsFromOne), "expected columns 0 to 2"),
+    (LABELS_ARE_COLUMNS, on_rows(GivesLabelsAsAColumn), r"labels returned shape \(9, 1\)"),
+    (testing.labels_do_not_depend_on_the_batch, on_rows(ComparesLabelsWithTheBatch), "one by one differ"),
+    (testing.a_batch_of_max_rows_is_predicted, on_rows(TakesFewerRowsThanItSays), "4 items for max_rows=5 rows"),
+    (testing.a_batch_of_max_rows_is_predicted, on_rows(DependsOnTheSizeOfTheBatch), "max_rows=5 and alone differ"),
+    (testing.columns_of_a_frame_may_come_in_any_order, on_frame(TakesColumnsByPosition), "columns reversed differs"),
+    (TREES, on_rows(TreesTakeTheOtherSide), "the trees and predict give different probabilities"),
+    (TREES, on_rows(TreesForgetTheBase), "the trees and predict give different probabilities"),
+    (TREES, lambda: (TreesSendMissingValuesAstray(), WITH_HOLES), "the trees and predict give different"),
 ]
 MODELS = [
     (MODE, on_net(LeavesEvaluationMode), "left another training mode in Net"),
@@ -607,12 +746,42 @@ def test_check_distance_catches_every_broken_distance(make):
 def test_good_adapters_pass_everything():
     check_adapter(Good(), X)
     check_adapter(Good(), X.reshape(9, 2, 2))
+    check_adapter(Full(), X)
+    check_adapter(Full(), pd.DataFrame(X, columns=Full.feature_names))
+    check_adapter(GoodEnsemble(), X)
+    check_adapter(GoodEnsemble(), WITH_HOLES)
     check_adapter(GoodTree(), X)
     check_adapter(GoodTree(), X.reshape(9, 2, 2).astype(np.float32))
     model = Net()
     check_adapter(GoodNetAdapter(model), X, model=model)
     assert model.training
     assert model.layer.training
+
+
+class Proxy:
+    """Forwards everything to another adapter."""
+
+    def __init__(self, inner):
+        self._inner = inner
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+
+@pytest.mark.parametrize("make", [Good, Full, GoodEnsemble, GivesLogits, QuickIsAnother, TreesForgetTheBase])
+def test_a_proxy_is_checked_like_the_adapter_behind_it(make):
+    def results(adapter):
+        outcome = []
+        for check in testing.examine(adapter, X).checks:
+            try:
+                check()
+            except AssertionError as error:
+                outcome.append((check.name, check.skipped, str(error)))
+            else:
+                outcome.append((check.name, check.skipped, ""))
+        return outcome
+
+    assert results(Proxy(make())) == results(make())
 
 
 def test_good_spec_passes_everything():
@@ -716,10 +885,8 @@ def test_a_torch_adapter_that_forgets_evaluation_mode_is_caught():
 
 
 def test_a_missing_split_of_a_real_forest_is_caught(forest, cancer):
-    from cfproto_plugin.plugins.claims import adapt
-
-    adapter = adapt(forest)[1]
-    splits = adapter.thresholds()
+    adapter = adapted(forest).adapter
+    splits = Adapted.of(adapter, "forest").thresholds
     testing.output_is_constant_between_neighbouring_thresholds(adapter, cancer[0][:50])
     every_third = [np.delete(values, slice(None, None, 3)) for values in splits]
     broken = SimpleNamespace(predict=adapter.predict, thresholds=lambda: every_third)
@@ -745,8 +912,6 @@ def test_loading_looks_at_the_frameworks_given_and_those_of_the_claims():
 
 
 def test_frames_are_checked_as_frames():
-    import pandas as pd
-
     class ByName:
         accepts_frames = True
 

@@ -1,0 +1,80 @@
+"""Checks of what an adapter may add to `predict`: quick, trees, labels, max_rows, columns of a frame by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cfproto_plugin.helpers import tree_probabilities, tree_thresholds
+from cfproto_plugin.plugins import Adapted
+from cfproto_plugin.protocols import Array
+from cfproto_plugin.testing.kit import in_batches, predict, require, require_close
+
+_MOST_ROWS = 10_000  # of a batch of max_rows
+_ROWS_AT_SPLITS = 500
+
+
+def quick_gives_what_predict_gives(adapter: Any, x: Any, *, atol: float = 1e-5) -> None:
+    """Up to atol; the class then is the same unless the two largest probabilities are as near to each other."""
+    slow, quick = predict(adapter, x), np.asarray(in_batches(adapter, adapter.quick, x))
+    require(quick.shape == slow.shape, f"quick returned shape {quick.shape}, predict {slow.shape}")
+    require_close(quick, slow, atol, "quick and predict give different outputs")
+
+
+def trees_give_what_predict_gives(adapter: Any, x: Array, *, atol: float = 1e-5) -> None:
+    """On the rows, and on copies of them with one value exactly at a threshold."""
+    ensemble = Adapted.of(adapter, "adapter").trees
+    if ensemble is None:
+        return
+    columns = x[0].size
+    require(ensemble.n_columns == columns, f"the trees have {ensemble.n_columns} columns, the rows {columns}")
+    rows = np.concatenate([x.reshape(len(x), -1), _at_thresholds(x.reshape(len(x), -1), tree_thresholds(ensemble))])
+    found = predict(adapter, rows.reshape(-1, *x.shape[1:]))
+    given = tree_probabilities(ensemble, rows)
+    require(given.shape == found.shape, f"the trees give {given.shape[1:]} columns, predict gives {found.shape[1:]}")
+    require_close(given, found, atol, "the trees and predict give different probabilities")
+
+
+def labels_are_columns_of_predict(adapter: Any, x: Any) -> None:
+    found = np.asarray(in_batches(adapter, adapter.labels, x))
+    columns = predict(adapter, x).shape[-1]
+    require(found.shape == (len(x),), f"labels returned shape {found.shape} for {len(x)} rows, expected ({len(x)},)")
+    require(found.dtype.kind in "iu", f"labels returned an array of {found.dtype}, expected whole numbers")
+    inside = ((found >= 0) & (found < columns)).all()
+    require(bool(inside), f"labels returned {found.min()} to {found.max()}, expected columns 0 to {columns - 1}")
+
+
+def labels_do_not_depend_on_the_batch(adapter: Any, x: Any) -> None:
+    together = np.asarray(in_batches(adapter, adapter.labels, x))
+    alone = np.concatenate([np.asarray(adapter.labels(x[i : i + 1])) for i in range(len(x))])
+    rows = np.flatnonzero(together != alone)
+    require(not len(rows), f"labels of rows asked together and one by one differ, first in row {rows[:1]}")
+
+
+def a_batch_of_max_rows_is_predicted(adapter: Any, x: Any, *, atol: float = 1e-5) -> None:
+    """As many rows as the adapter says it takes, each with the output that it has in a small batch."""
+    size = min(Adapted.of(adapter, "adapter").max_rows or len(x), _MOST_ROWS)
+    place = np.arange(size) % len(x)
+    batch = x.iloc[place] if hasattr(x, "iloc") else x[place]
+    alone = np.concatenate([adapter.predict(x[i : i + 1]) for i in range(len(x))])
+    together = np.asarray(adapter.predict(batch))
+    require(len(together) == size, f"predict returned {len(together)} items for max_rows={size} rows")
+    require_close(together, alone[place], atol, f"rows in a batch of max_rows={size} and alone differ")
+
+
+def columns_of_a_frame_may_come_in_any_order(adapter: Any, x: Any, *, atol: float = 1e-5) -> None:
+    turned = x[list(x.columns)[::-1]]
+    require_close(predict(adapter, turned), predict(adapter, x), atol, "a frame with its columns reversed differs")
+
+
+def _at_thresholds(rows: Array, splits: list[Array]) -> Array:
+    """Copies of rows, each with a random column at one of its thresholds."""
+    columns = [j for j, values in enumerate(splits) if len(values)]
+    if not columns:
+        return rows[:0]
+    rng = np.random.default_rng(0)
+    moved = rows[rng.integers(len(rows), size=_ROWS_AT_SPLITS)]
+    for row, j in zip(moved, rng.choice(columns, size=len(moved)), strict=True):
+        row[j] = rng.choice(splits[j])
+    return moved
