@@ -34,7 +34,7 @@ def test_what_is_returned_has_the_class_it_claims(explainer, forest, held_back):
     assert np.array_equal(forest.predict(held_back), e.original_class)
     assert (e.counterfactual_class != e.original_class).all()
     assert np.allclose(forest.predict_proba(e.counterfactual), e.counterfactual_proba)
-    low, high = explainer.fitted_.train.min(axis=0), explainer.fitted_.train.max(axis=0)
+    low, high = explainer.fitted_.guide.train.min(axis=0), explainer.fitted_.guide.train.max(axis=0)
     assert (e.counterfactual >= np.minimum(low, held_back)).all()
     assert (e.counterfactual <= np.maximum(high, held_back)).all()
 
@@ -142,12 +142,12 @@ def test_n_gives_different_counterfactuals_of_every_row_best_first(explainer, fo
     assert np.array_equal(e.original, np.repeat(x, 3, axis=0))
     assert set(e.status) <= {"found", "fallback"}
     assert np.array_equal(forest.predict(e.counterfactual), e.counterfactual_class)
-    costs = cost(e, explainer.fitted_.train.std(axis=0)).reshape(5, 3)
+    costs = cost(e, explainer.fitted_.guide.train.std(axis=0)).reshape(5, 3)
     assert (np.diff(costs, axis=1) >= 0).all()
     for row in e.counterfactual.reshape(5, 3, -1):
         assert len(np.unique(row, axis=0)) == 3
     alone = explainer.explain(x)
-    assert (costs[:, 0] <= cost(alone, explainer.fitted_.train.std(axis=0)) + 1e-9).all()
+    assert (costs[:, 0] <= cost(alone, explainer.fitted_.guide.train.std(axis=0)) + 1e-9).all()
 
 
 def test_n_beyond_what_there_is_says_so():
@@ -476,6 +476,8 @@ def test_n_steps_counts_failed_values_of_c_and_the_step_of_the_best_iterate(gold
     assert not found.all()
     assert (e.n_steps[found] > 200).all()
     assert (e.n_steps[~found] == 0).all()
-    for message, steps in zip(e.message[found], e.n_steps[found], strict=True):
-        assert "of c" in message
-        assert steps <= 800
+    assert (e.n_steps[found] <= 800).all()
+    for how, message in zip(e.how[found], e.message[found], strict=True):
+        assert how.method == "fista"
+        assert how.c >= 0.1
+        assert f"at step {how.step} with c = {how.c:g}" in message

@@ -2,9 +2,9 @@
 
     SklearnAdapter            any fitted model, through its own methods
     SklearnGradientAdapter    linear models and multi-layer perceptrons, also behind affine steps: exact gradients
-    SklearnTreeAdapter        trees, forests, boosting, models made of them, also behind scalers: thresholds
+    SklearnTreeAdapter        trees, forests, boosting, models made of them, also behind scalers: trees or thresholds
 
-The class with the largest probability is the class `model.predict` returns: `sklearn_probabilities` says how.
+The class with the largest probability is the class `model.predict` returns: `sklearn_parts.probabilities` says how.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cfproto_adapters.files import PICKLES
 from cfproto_adapters.sklearn_parts.inputs import Rows, kind, name, unwrap
 from cfproto_plugin import AdapterSpec, hookimpl
 from cfproto_plugin.errors import InputError, ModelError, NotFittedError
@@ -21,17 +22,20 @@ from cfproto_plugin.errors import InputError, ModelError, NotFittedError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cfproto_adapters.sklearn_parts.gradients import Chain, Pullback
-    from cfproto_plugin.protocols import Array, Role
+    from cfproto_adapters.sklearn_parts.gradients import Chain
+    from cfproto_plugin.protocols import Array, Pullback, Role, TreeEnsemble
+
+    Function = Callable[[Any], Array]
 
 
 @hookimpl
 def cfproto_adapters() -> list[AdapterSpec]:
     # BaseEstimator and no mixin: XGBClassifier has it too, and its own class stands nearer in its MRO.
-    return [AdapterSpec("sklearn", claims=("sklearn.base:BaseEstimator",), factory=sklearn_adapter)]
+    claims = ("sklearn.base:BaseEstimator",)
+    return [AdapterSpec("sklearn", claims=claims, factory=sklearn_adapter, files=PICKLES)]
 
 
-def sklearn_adapter(model: Any, *, role: Role = "classifier", **_options: Any) -> SklearnAdapter:
+def sklearn_adapter(model: Any, *, role: Role = "classifier") -> SklearnAdapter:
     """Return the adapter that fits the model: with gradients where they are exact, with thresholds for trees."""
     model = unwrap(model)
     return _classifier(model) if role == "classifier" else _transform(model)
@@ -40,17 +44,25 @@ def sklearn_adapter(model: Any, *, role: Role = "classifier", **_options: Any) -
 class SklearnAdapter:
     """A fitted model through a function of its rows.
 
+    function: rows -> the output of the model's own methods. quick: the same recomputed, None where it is not.
     images: the output of an autoencoder trained on flattened images gets their shape back.
     """
 
     classes: Array  # of classifiers only
 
     def __init__(
-        self, rows: Rows, function: Callable[[Any], Array], *, classes: Array | None = None, images: bool = False
+        self,
+        rows: Rows,
+        function: Function,
+        *,
+        quick: Function | None = None,
+        classes: Array | None = None,
+        images: bool = False,
     ) -> None:
         self._rows = rows
         self._function = function
         self._images = images
+        self.quick = quick
         self.accepts_frames = rows.accepts_frames
         if classes is not None:
             self.classes = classes
@@ -63,10 +75,18 @@ class SklearnAdapter:
 
 
 class SklearnGradientAdapter(SklearnAdapter):
-    """A model computed here as a chain of stages, so that gradients pass back through it."""
+    """A model that can be recomputed as a chain of stages, so that gradients pass back through it."""
 
-    def __init__(self, rows: Rows, chain: Chain, *, classes: Array | None = None, images: bool = False) -> None:
-        super().__init__(rows, self._checked, classes=classes, images=images)
+    def __init__(
+        self,
+        rows: Rows,
+        function: Function,
+        chain: Chain,
+        *,
+        classes: Array | None = None,
+        images: bool = False,
+    ) -> None:
+        super().__init__(rows, function, quick=self._recomputed, classes=classes, images=images)
         self._chain = chain
 
     def vjp(self, x: Array) -> tuple[Array, Pullback]:
@@ -75,41 +95,52 @@ class SklearnGradientAdapter(SklearnAdapter):
         n, shape, flat = len(y), x.shape, y.ndim == x.ndim == 2  # noqa: PLR2004
         return y, (pull if flat else lambda g: pull(g.reshape(n, -1)).reshape(shape))
 
-    def _checked(self, x: Array) -> Array:
+    def _recomputed(self, x: Array) -> Array:
         rows = self._rows.array(x)
         if not np.isfinite(rows).all():
             raise InputError("the rows hold missing or infinite values, which this model cannot use: fill them in.")
-        return self._chain(rows)
+        return self._shaped(self._chain(rows), x)
 
 
 class SklearnTreeAdapter(SklearnAdapter):
-    """A model of trees, which split on the columns of its input."""
+    """A model of trees, which split on the columns of its input.
+
+    thresholds: of models that are made of trees but are no sum of them.
+    """
 
     def __init__(
-        self, rows: Rows, function: Callable[[Any], Array], thresholds: list[Array], *, classes: Array
+        self, rows: Rows, function: Function, *, quick: Function | None, thresholds: list[Array] | None, classes: Array
     ) -> None:
-        super().__init__(rows, function, classes=classes)
+        super().__init__(rows, function, quick=quick, classes=classes)
         self._thresholds = thresholds
 
-    def thresholds(self) -> list[Array]:
-        """Return the t of all splits x <= t by column; most models round x to float32 before they compare."""
+    def trees(self) -> TreeEnsemble | None:
+        """Return the model as a sum of trees; None if it is a model made of such models."""
+        from cfproto_adapters.sklearn_parts.trees import Walk
+
+        return self.quick.ensemble() if isinstance(self.quick, Walk) else None
+
+    def thresholds(self) -> list[Array] | None:
+        """Return the t of all splits x <= t by column; None if `trees` tells them."""
         return self._thresholds
 
 
 def _classifier(model: Any) -> SklearnAdapter:
     from cfproto_adapters.sklearn_parts.chains import classifier_chain
-    from cfproto_adapters.sklearn_parts.probabilities import probabilities
+    from cfproto_adapters.sklearn_parts.probabilities import probabilities, recomputed
     from cfproto_adapters.sklearn_parts.splits import splits
+    from cfproto_adapters.sklearn_parts.trees import Walk
 
     _require_classifier(model)
-    rows, classes = Rows(model), np.asarray(model.classes_)
+    rows, classes, function = Rows(model), np.asarray(model.classes_), probabilities(model)
     chain = classifier_chain(model)
     if chain is not None:
-        return SklearnGradientAdapter(rows, chain, classes=classes)
-    function, thresholds = probabilities(model), splits(model)
-    if thresholds is None:
-        return SklearnAdapter(rows, function, classes=classes)
-    return SklearnTreeAdapter(rows, function, thresholds, classes=classes)
+        return SklearnGradientAdapter(rows, function, chain, classes=classes)
+    quick = recomputed(model)
+    thresholds = None if isinstance(quick, Walk) else splits(model)
+    if isinstance(quick, Walk) or thresholds is not None:
+        return SklearnTreeAdapter(rows, function, quick=quick, thresholds=thresholds, classes=classes)
+    return SklearnAdapter(rows, function, quick=quick, classes=classes)
 
 
 def _transform(model: Any) -> SklearnAdapter:
@@ -125,9 +156,9 @@ def _transform(model: Any) -> SklearnAdapter:
             "PCA, an autoencoder a regressor fitted to return its input."
         )
     rows, chain = Rows(model), transform_chain(model)
-    if chain is not None:
-        return SklearnGradientAdapter(rows, chain, images=regressor)
     function = partial(_dense_output, model.predict if regressor else model.transform, rows)
+    if chain is not None:
+        return SklearnGradientAdapter(rows, function, chain, images=regressor)
     return SklearnAdapter(rows, function, images=regressor)
 
 

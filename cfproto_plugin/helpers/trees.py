@@ -1,6 +1,8 @@
 """Tree ensembles as plain arrays: their scores, probabilities and split values, for any library that can say its trees.
 
-All trees are walked at once, one level at a time: (n, trees) nodes take one step down per pass.
+All trees are walked at once, one level at a time: the nodes (trees, n) that the rows are at take one step down per
+pass. Leaves are added tree by tree, so that sums round as they do in libraries that add in this order, and the scores
+of a row do not depend on the other rows.
 """
 
 from __future__ import annotations
@@ -14,18 +16,26 @@ from scipy.special import expit
 from cfproto_plugin.helpers.probabilities import softmax, two_columns
 from cfproto_plugin.protocols import Array, TreeEnsemble
 
-_CELLS_PER_CHUNK = 1_000_000  # (rows, trees) nodes walked together
+# Measured on forests of 100 trees grown on Breast Cancer and digits, for 1 to 5000 rows.
+_CELLS_PER_CHUNK = 50_000  # (trees, rows) walked together; more leave the processor's cache
+_LEVELS_PER_SWEEP = 4  # after how many levels the cells that have reached a leaf are set aside
+_CELLS_ADDED_AT_ONCE = 20_000  # up to so many values one cumulative sum is faster than a sum per tree
 
 
 class _Packed(NamedTuple):
-    """The nodes of all trees one after the other; a leaf is its own child."""
+    """The nodes of all trees, level by level; the right child of a node follows its left child.
+
+    The base is a tree of one node, or one per class. A leaf is its own left child, and no value is to the right of its
+    threshold NaN.
+    """
 
     roots: Array  # (trees,)
-    column: Array  # (nodes,)
-    threshold: Array
-    children: Array  # (nodes, 2): left, right
-    missing_left: Array
-    value: Array  # (nodes, m)
+    column: Array  # (nodes,) 0 at a leaf
+    threshold: Array  # (nodes,) in the dtype of the comparison
+    left: Array  # (nodes,)
+    missing_right: Array  # (nodes,) bool
+    value: Array  # (nodes, m), or (nodes,) if every tree adds to one score only
+    score: Array | None  # (trees,) which score that is
     depth: int
 
 
@@ -34,13 +44,19 @@ _packed: weakref.WeakKeyDictionary[TreeEnsemble, _Packed] = weakref.WeakKeyDicti
 
 def tree_scores(ensemble: TreeEnsemble, x: Array) -> Array:
     """Return the scores (n, m) of rows x (n, columns), before the link."""
-    packed = _pack(ensemble)
-    rows = np.asarray(x).astype(ensemble.dtype)
+    packed = _packed.get(ensemble)
+    if packed is None:
+        packed = _packed[ensemble] = _pack(ensemble)
+    with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite
+        rows = np.ascontiguousarray(x, dtype=ensemble.dtype)
+    if not np.isnan(ensemble.missing):
+        rows = np.where(rows == rows.dtype.type(ensemble.missing), rows.dtype.type(np.nan), rows)
+    size = max(1, _CELLS_PER_CHUNK // len(packed.roots))
     scores = np.empty((len(rows), len(ensemble.base)))
-    size = max(1, _CELLS_PER_CHUNK // max(1, len(packed.roots)))
     for start in range(0, len(rows), size):
         leaves = _leaves(packed, rows[start : start + size], equal_left=ensemble.equal_left)
-        scores[start : start + size] = ensemble.base + packed.value[leaves].sum(axis=1)
+        scores[start : start + size] = _sum(packed, leaves, scores.shape[1])
+    scores /= ensemble.divisor
     return scores
 
 
@@ -56,58 +72,114 @@ def tree_thresholds(ensemble: TreeEnsemble) -> list[Array]:
     """Return the sorted split values by column. Infinite ones, which split off missing values only, are left out."""
     columns = np.concatenate([np.zeros(0, dtype=int), *(tree.column for tree in ensemble.trees)])
     values = np.concatenate([np.zeros(0), *(tree.threshold for tree in ensemble.trees)])
+    return split_values(columns, values, ensemble.n_columns)
+
+
+def split_values(columns: Array, values: Array, n_columns: int) -> list[Array]:
+    """Sort split values (nodes,) by their column (nodes,), which is negative at leaves; without infinite values."""
     inner = (columns >= 0) & (np.abs(values) < np.finfo(np.float32).max)
     columns, values = columns[inner], values[inner]
     order = np.argsort(columns, kind="stable")
-    starts = np.searchsorted(columns[order], np.arange(1, ensemble.n_columns))
+    starts = np.searchsorted(columns[order], np.arange(1, n_columns))
     return [np.unique(part) for part in np.split(values[order], starts)]
 
 
 def _leaves(packed: _Packed, rows: Array, *, equal_left: bool) -> Array:
-    """The leaf (n, trees) of every row in every tree."""
-    node = np.broadcast_to(packed.roots, (len(rows), len(packed.roots)))
-    each = np.arange(len(rows))[:, None]
-    holes = bool(np.isnan(rows).any())
-    for _ in range(packed.depth):
-        value, threshold = rows[each, packed.column[node]], packed.threshold[node]
-        right = ~(value <= threshold) if equal_left else ~(value < threshold)
-        if holes:
-            right &= ~(np.isnan(value) & packed.missing_left[node])
-        node = packed.children[node, right.view(np.int8)]
-    return node
+    """The leaf (trees, n) of every row in every tree."""
+    n_trees, (n, width) = len(packed.roots), rows.shape
+    cells, has_missing = rows.ravel(), bool(np.isnan(rows).any())
+    is_right = np.greater if equal_left else np.greater_equal
+    found = node = np.repeat(packed.roots, n)
+    start_of_row = np.tile(np.arange(n) * width, n_trees)
+    walking: Array | None = None  # which entries of `found` are not at a leaf yet; None for all
+    for level in range(1, packed.depth + 1):
+        value = cells.take(start_of_row + packed.column.take(node))
+        right = is_right(value, packed.threshold.take(node))
+        if has_missing:
+            right |= np.isnan(value) & packed.missing_right.take(node)
+        node = packed.left.take(node)
+        node += right
+        if level % _LEVELS_PER_SWEEP == 0 or level == packed.depth:
+            inner = np.flatnonzero(packed.left.take(node) != node)
+            if walking is None:
+                found, walking = node, inner
+            else:
+                found[walking] = node
+                walking = walking[inner]
+            node, start_of_row = node[inner], start_of_row[inner]
+    return found.reshape(n_trees, n)
+
+
+def _sum(packed: _Packed, leaves: Array, m: int) -> Array:
+    """Add up what the leaves (trees, n) say, in the order of the trees: (n, m)."""
+    n_trees, n = leaves.shape
+    if packed.score is not None:
+        place = np.add.outer(packed.score, np.arange(n) * m)
+        return np.bincount(place.ravel(), packed.value.take(leaves.ravel()), n * m).reshape(n, m)
+    if leaves.size * m <= _CELLS_ADDED_AT_ONCE:
+        return np.asarray(np.add.accumulate(packed.value.take(leaves, axis=0), axis=0)[-1])
+    total = np.zeros((n, m))
+    for leaf in leaves:
+        total += packed.value.take(leaf, axis=0)
+    return total
 
 
 def _pack(ensemble: TreeEnsemble) -> _Packed:
-    found = _packed.get(ensemble)
-    if found is None:
-        found = _packed[ensemble] = _packed_nodes(ensemble)
-    return found
-
-
-def _packed_nodes(ensemble: TreeEnsemble) -> _Packed:
-    trees = ensemble.trees
-    sizes = np.array([len(tree.column) for tree in trees])
-    roots = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    offset = np.repeat(roots, sizes)
-    itself = np.arange(int(sizes.sum()))
-    column, threshold, left, right, missing, value = (np.concatenate(part) for part in zip(*trees, strict=True))
-    leaf = column < 0
-    children = np.stack([np.where(leaf, itself, side + offset) for side in (left, right)], axis=1)
+    parts, score = _with_base(ensemble)
+    sizes = np.array([len(part[0]) for part in parts])
+    first = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    column, threshold, left, right, missing_left, value = (np.concatenate(p) for p in zip(*parts, strict=True))
+    left, right = left + np.repeat(first, sizes), right + np.repeat(first, sizes)
+    levels = [first]
+    while (inner := levels[-1][column[levels[-1]] >= 0]).size:
+        levels.append(np.stack([left[inner], right[inner]], axis=1).ravel())
+    order = np.concatenate(levels)
+    place = np.zeros(len(column), dtype=np.intp)
+    place[order] = np.arange(len(order))
+    leaf = column[order] < 0
+    value = value[order] if score is None else value[order].sum(axis=1)  # only one is not 0
     return _Packed(
-        roots,
-        np.where(leaf, 0, column),
-        threshold.astype(ensemble.dtype),
-        children,
-        missing,
-        np.asarray(value, dtype=float),
-        max(_depth(tree.left, tree.right, tree.column) for tree in trees),
+        roots=np.arange(len(first)),
+        column=np.where(leaf, 0, column[order]).astype(np.intp),
+        threshold=_comparable(np.where(leaf, np.nan, threshold[order]), ensemble),
+        left=np.where(leaf, np.arange(len(order)), place[np.where(leaf, 0, left[order])]),
+        missing_right=~leaf & ~missing_left[order].astype(bool),
+        value=value,
+        score=score,
+        depth=len(levels) - 1,
     )
 
 
-def _depth(left: Array, right: Array, column: Array) -> int:
-    """The number of steps from the root to the deepest leaf."""
-    depth, level = 0, np.zeros(1, dtype=int)
-    while (inner := level[column[level] >= 0]).size:
-        level = np.concatenate([left[inner], right[inner]])
-        depth += 1
-    return depth
+def _with_base(ensemble: TreeEnsemble) -> tuple[list[tuple[Array, ...]], Array | None]:
+    """The arrays of the trees after those of the base; and the one score that each adds to, None if it adds to several.
+
+    The base comes first because libraries start their sums with it.
+    """
+    values = [np.asarray(tree.value, dtype=float) for tree in ensemble.trees]
+    used = [
+        (value[np.asarray(tree.column) < 0] != 0).any(axis=0)
+        for tree, value in zip(ensemble.trees, values, strict=True)
+    ]
+    single = all(np.count_nonzero(columns) <= 1 for columns in used)
+    starts = np.diag(ensemble.base) if single else np.asarray(ensemble.base, dtype=float)[None]
+    nothing = np.zeros(1, dtype=int)
+    parts: list[tuple[Array, ...]] = [
+        (nothing - 1, np.zeros(1), nothing, nothing, nothing, row[None]) for row in starts
+    ]
+    for tree, value in zip(ensemble.trees, values, strict=True):
+        parts.append(
+            (*(np.asarray(part) for part in tree[:5]), np.where(np.asarray(tree.column)[:, None] < 0, value, 0.0))
+        )
+    score = np.array([*range(len(starts)), *(int(columns.argmax()) for columns in used)]) if single else None
+    return parts, score
+
+
+def _comparable(threshold: Array, ensemble: TreeEnsemble) -> Array:
+    """Thresholds in the dtype of the rows, rounded so that every comparison of such a row comes out the same.
+
+    x <= t holds for the x up to the largest one that is not above t, x < t for those below the smallest not below t.
+    """
+    near = threshold.astype(ensemble.dtype)
+    if ensemble.equal_left:
+        return np.where(near > threshold, np.nextafter(near, near.dtype.type(-np.inf)), near)
+    return np.where(near < threshold, np.nextafter(near, near.dtype.type(np.inf)), near)

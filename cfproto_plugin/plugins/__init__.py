@@ -4,6 +4,7 @@ from cfproto_plugin.plugins.capabilities import Adapted, own_copy, space_of
 from cfproto_plugin.plugins.claims import adapt, adapted, claimed
 from cfproto_plugin.plugins.registry import (
     KINDS,
+    Origin,
     PluginReport,
     Registry,
     how_to_block,
@@ -17,6 +18,7 @@ from cfproto_plugin.plugins.registry import (
 __all__ = [
     "KINDS",
     "Adapted",
+    "Origin",
     "PluginReport",
     "Registry",
     "adapt",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 
@@ -26,7 +26,6 @@ class EncoderPrototypes:
         k: int | None = None,
         k_type: Literal["mean", "point"] = "mean",
         encoder: ModelAdapter | None = None,
-        **_options: Any,
     ) -> None:
         if encoder is None:
             raise ConfigError("prototypes='encoder' needs an encoder; pass encoder=..., or use prototypes='kdtree'")

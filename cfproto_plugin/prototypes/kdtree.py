@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -17,7 +17,7 @@ class KDTreePrototypes:
     A class with fewer than k items offers its farthest.
     """
 
-    def __init__(self, *, k: int | None = None, per_class: int = 1, **_options: Any) -> None:
+    def __init__(self, *, k: int | None = None, per_class: int = 1) -> None:
         self.k = k or 1
         self.per_class = per_class
 

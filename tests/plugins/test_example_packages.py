@@ -56,7 +56,7 @@ named = CounterfactualExplainer(model, prototypes="medoid", distance="occurrence
 e = named.fit(rows).explain(some)
 tell("classifier", e, model.predict(e.counterfactual))
 told["classifier"]["immutable kept"] = bool((e.counterfactual["purpose"] == some["purpose"]).all())
-provider = type(named.fitted_.provider)
+provider = type(named.fitted_.guide.provider)
 told["provider"] = provider.__module__ + "." + provider.__qualname__
 plain = CounterfactualExplainer(model, features=rules).fit(rows)
 told["distance counts"] = any(

@@ -43,7 +43,7 @@ def test_golden_counterfactuals_are_reproduced(golden, loss, build):
 
 def test_golden_prototypes_are_reproduced(golden):
     explainer, e = explained(golden, networks.in_torch(golden.layers), "B")
-    provider = explainer.fitted_.provider
+    provider = explainer.fitted_.guide.provider
     points, classes = provider.nearest(golden.x, np.arange(2) != e.original_class[:, None])
     assert np.array_equal(points[:, 0], golden.arrays["proto_B"])
     assert np.array_equal(classes[:, 0], golden.arrays["proto_class_B"])

@@ -8,7 +8,8 @@ from cfproto_plugin import CounterfactualExplainer, Features
 from cfproto_plugin.distances import ABDM, MVDM
 from cfproto_plugin.errors import InputError, UnknownNameError
 from cfproto_plugin.tables.columns import Columns
-from cfproto_plugin.tables.space import FeatureSpace, counts_changes, keep_largest, nearest_category
+from cfproto_plugin.tables.geometry import count_changed
+from cfproto_plugin.tables.space import FeatureSpace, keep_largest, nearest_category
 
 
 def mixed(n=400, seed=0):
@@ -171,4 +172,4 @@ def test_only_the_largest_changes_are_kept():
 
 
 def test_two_missing_values_are_no_change():
-    assert counts_changes(np.array([[np.nan, 1, 2]]), np.array([[np.nan, np.nan, 1]])).tolist() == [2]
+    assert count_changed(np.array([[np.nan, 1, 2]]), np.array([[np.nan, np.nan, 1]])).tolist() == [2]

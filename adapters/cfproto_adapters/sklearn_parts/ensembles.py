@@ -1,8 +1,8 @@
 """Models made of other models: voting, stacking, calibration, one class against the rest, a moved threshold.
 
-A forest inside one of them costs as much as a forest alone. `walking` gives a copy of the outer model whose forests are
-walked (`sklearn_trees`); how the parts are combined stays the outer model's own code, so its probabilities keep their
-bits. The fitted model itself is left as it is.
+A forest inside one of them costs as much as a forest alone. `walking` gives a copy of the outer model whose trees are
+walked (`sklearn_parts.trees`); how the parts are combined stays the outer model's own code. The fitted model itself is
+left as it is.
 """
 
 from __future__ import annotations
@@ -29,20 +29,27 @@ def inside(model: Any) -> list[Any]:
 
 
 def walking(model: Any) -> Any:
-    """Return the model, or a shallow copy whose methods walk the trees in it."""
+    """Return a shallow copy whose methods walk the trees in the model; the model itself if there are none."""
     model = unwrap(model)
     walk = walked(model)
     if walk is not None:
-        methods = ("predict_proba", "decision_function")
-        return _copy(model, **{method: getattr(walk, method) for method in methods if hasattr(walk, method)})
+        methods: dict[str, Any] = {"predict_proba": walk.predict_proba}
+        if walk.has_decision:
+            methods["decision_function"] = walk.decision_function
+        return _copy(model, **methods)
     if kind(model) == "Pipeline":
         *before, (label, last) = model.steps
-        return _copy(model, steps=[*before, (label, walking(last))])
+        twin = walking(last)
+        return model if twin is last else _copy(model, steps=[*before, (label, twin)])
     if kind(model) in SIDE_BY_SIDE:
-        return _copy(model, estimators_=[walking(part) for part in model.estimators_])
+        parts = [walking(part) for part in model.estimators_]
+        same = all(part is twin for part, twin in zip(model.estimators_, parts, strict=True))
+        return model if same else _copy(model, estimators_=parts)
     if kind(model) == "CalibratedClassifierCV":
-        parts = [_copy(part, estimator=walking(part.estimator)) for part in model.calibrated_classifiers_]
-        return _copy(model, calibrated_classifiers_=parts)
+        found = [(part, walking(part.estimator)) for part in model.calibrated_classifiers_]
+        if all(part.estimator is twin for part, twin in found):
+            return model
+        return _copy(model, calibrated_classifiers_=[_copy(part, estimator=twin) for part, twin in found])
     return model
 
 

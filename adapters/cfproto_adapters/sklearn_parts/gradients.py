@@ -1,22 +1,20 @@
 """Exact gradients in NumPy: a model as a chain of stages, each with its pullback.
 
-Knows arrays only; `sklearn_chains` reads them from fitted models. Stages see (n, columns), never change their input,
+Knows arrays only; `sklearn_parts.chains` reads them from fitted models. Stages see (n, columns), never change their input,
 and validate nothing: this is the inner loop of the search.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import expit, log_expit
 
 from cfproto_plugin.helpers import softmax
-from cfproto_plugin.protocols import Array
-
-Pullback: TypeAlias = Callable[[Array], Array]
+from cfproto_plugin.protocols import Array, Pullback
 
 
 class Stage(Protocol):

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from cfproto_plugin.errors import InputError, ModelError
+from cfproto_plugin.errors import InputError
+from cfproto_plugin.helpers import FrameColumns, load_pandas
 from cfproto_plugin.protocols import Array
 
 SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
@@ -39,10 +40,16 @@ def active_steps(pipeline: Any) -> list[Any]:
     return [step for _, step in pipeline.steps if step is not None and not isinstance(step, str)]
 
 
+def class_columns(model: Any, native: Any) -> Array:
+    """Return the columns (n,) of `classes_` that `predict` chooses for rows as the model wants them."""
+    return np.asarray((np.asarray(model.predict(native)).reshape(-1, 1) == np.asarray(model.classes_)).argmax(axis=1))
+
+
 class Rows:
     """Hands a model its rows in the form it was fitted with.
 
-    - fitted with column names: frames are passed on, arrays become frames with those names (scikit-learn would warn);
+    - fitted with column names: frames are passed on with their columns in the model's order, arrays become frames with
+      those names (scikit-learn would warn);
     - fitted without: frames become arrays;
     - a model that does not say (own transformers at the head of a pipeline): rows are passed on as they are.
 
@@ -57,18 +64,19 @@ class Rows:
         self.n_columns: int | None = getattr(first, "n_features_in_", None)
         self.accepts_frames = self.names is not None or self.n_columns is None
         self._model = name(model)
+        self._columns = FrameColumns(self.names)
 
     def native(self, x: Any) -> Any:
         """Return the rows as the model's own methods want them."""
         if hasattr(x, "columns"):
-            return x if self.accepts_frames else x.to_numpy()
+            return self._in_order(x) if self.accepts_frames else x.to_numpy()
         rows = _flat(x)
         return rows if self.names is None or not isinstance(rows, np.ndarray) else self._frame(rows)
 
     def array(self, x: Any) -> Array:
-        """Return the rows as a float array (n, columns) for a model that is computed here."""
+        """Return the rows as a float array (n, columns) for a model that is recomputed."""
         if hasattr(x, "columns"):
-            x = self._ordered(x).to_numpy()
+            x = self._columns(x).to_numpy()
             if x.dtype == object:
                 x = np.where(_missing(x), np.nan, x).astype(np.float64)
         rows: Array = _flat(np.asarray(x))
@@ -78,25 +86,17 @@ class Rows:
             raise InputError(f"rows of shape {rows.shape[1:]} for {self._model}; expected {self.n_columns} columns.")
         return rows
 
-    def _ordered(self, frame: Any) -> Any:
-        """The columns by name: the model itself would refuse another order."""
-        if self.names is None or list(frame.columns) == self.names:
+    def _in_order(self, frame: Any) -> Any:
+        """The frame itself if its columns are not those of the model, which then takes them or says what is wrong."""
+        try:
+            return self._columns(frame)
+        except InputError:
             return frame
-        absent = [column for column in self.names if column not in frame.columns]
-        if absent:
-            raise InputError(f"the rows have no column {absent[0]!r}; {self._model} was fitted with {self.names}.")
-        return frame[self.names]
 
     def _frame(self, rows: Array) -> Any:
-        try:
-            import pandas as pd
-        except ModuleNotFoundError as error:
-            raise ModelError(
-                f"{self._model} was fitted with column names and needs pandas: pip install 'cfproto-plugin[pandas]'."
-            ) from error
         if rows.shape[1] != len(self.names or ()):
             raise InputError(f"rows of {rows.shape[1]} columns for {self._model}; it was fitted with {self.names}.")
-        return pd.DataFrame(rows, columns=self.names)
+        return load_pandas().DataFrame(rows, columns=self.names)
 
 
 def _flat(x: Any) -> Any:

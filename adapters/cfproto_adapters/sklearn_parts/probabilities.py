@@ -6,10 +6,11 @@ SVC, NuSVC                         from the decisions, even with probability=Tru
                                    predict_proba. Several classes: softmax of votes plus confidence, and the class
                                    with most votes, the first of equals, comes out on top (break_ties: the largest)
 Fixed/TunedThresholdClassifier     the threshold moves to one half (see `_centred`)
-forests, linear models, networks   computed here, see `sklearn_trees` and `sklearn_chains`
-AdaBoostClassifier over trees      likewise; predict follows the decision, which rounding may separate where p is 1/2
 StackingClassifier                 the probabilities of the final estimator, by this same table
 all others                         where predict disagrees, its class and the largest exchange their probabilities
+
+`probabilities` asks the model's own methods. `recomputed` gives the same up to rounding, from the trees and weights of
+the model (`sklearn_parts.trees`, `sklearn_parts.chains`).
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ import numpy as np
 from scipy.special import expit
 
 from cfproto_adapters.sklearn_parts.chains import classifier_chain
-from cfproto_adapters.sklearn_parts.ensembles import inside, walking
+from cfproto_adapters.sklearn_parts.ensembles import THRESHOLDED, inside, walking
 from cfproto_adapters.sklearn_parts.gradients import Chain, agree
 from cfproto_adapters.sklearn_parts.inputs import Rows, active_steps, kind, name, unwrap
-from cfproto_adapters.sklearn_parts.trees import Boosting, walked
+from cfproto_adapters.sklearn_parts.trees import FORESTS, TREES, walked
 from cfproto_plugin.errors import ModelError
 from cfproto_plugin.helpers import softmax, two_columns
 from cfproto_plugin.protocols import Array
@@ -43,25 +44,52 @@ ARGMAX = {  # predict is the argmax of predict_proba, or of what it is a monoton
     "MultinomialNB",
     "QuadraticDiscriminantAnalysis",
     "VotingClassifier",
+    *TREES,
+    *FORESTS,
 }
 BOOSTED_ARGMAX = ("binary:logistic", "multi:softprob")
 
 
 def probabilities(model: Any) -> Probabilities:
-    """Return rows, arrays or frames, -> (n, k) probabilities of a fitted classifier."""
+    """Return rows, arrays or frames, -> (n, k) probabilities of a fitted classifier, by its own methods."""
     model = unwrap(model)
     if kind(model) == "Pipeline":
         *before, last = active_steps(model)
         return partial(_after_steps, before, Rows(model), probabilities(last)) if before else probabilities(last)
-    if kind(model) in {"FixedThresholdClassifier", "TunedThresholdClassifierCV"}:
-        return _thresholded(model)
-    rows, chain = Rows(model), classifier_chain(model)
+    if kind(model) in THRESHOLDED:
+        (inner,) = inside(model)
+        return _thresholded(model, inner)
+    if kind(model) == "StackingClassifier":
+        return partial(_stacked, model, Rows(model), probabilities(model.final_estimator_))
+    return _from_methods(model, Rows(model))
+
+
+def recomputed(model: Any) -> Probabilities | None:
+    """Return the same as `probabilities`, equal up to rounding, without the model's checks and slow parts.
+
+    None where nothing in the model can be recomputed: neither trees nor linear models nor networks.
+    """
+    model = unwrap(model)
+    if kind(model) == "Pipeline":
+        *before, last = active_steps(model)
+        quick = recomputed(last)
+        return quick if quick is None or not before else partial(_after_steps, before, Rows(model), quick)
+    chain = classifier_chain(model)
     if chain is not None:
-        return partial(_chained, chain, rows)
+        return partial(_chained, chain, Rows(model))
     walk = walked(model)
     if walk is not None:
-        return partial(_boosted, walk) if isinstance(walk, Boosting) else walk
-    return _from_methods(walking(model), rows)
+        return walk
+    if kind(model) in THRESHOLDED:
+        (inner,) = inside(model)
+        twin = walking(inner)
+        return None if twin is inner else _thresholded(model, twin)
+    twin = walking(model)
+    if kind(model) == "StackingClassifier":
+        last = recomputed(model.final_estimator_)
+        slow = twin is model and last is None
+        return None if slow else partial(_stacked, twin, Rows(model), last or probabilities(model.final_estimator_))
+    return None if twin is model else _from_methods(twin, Rows(model))
 
 
 def _after_steps(before: list[Any], rows: Rows, last: Probabilities, x: Any) -> Array:
@@ -77,12 +105,6 @@ def _chained(chain: Chain, rows: Rows, x: Any) -> Array:
     return chain(rows.array(x.toarray() if hasattr(x, "toarray") else x))
 
 
-def _boosted(walk: Boosting, x: Any) -> Array:
-    decision = walk.decision_function(x)
-    top = decision > 0 if decision.ndim == 1 else decision.argmax(axis=1)
-    return agree(walk.proba(decision), top.astype(np.intp))
-
-
 def _stacked(model: Any, rows: Rows, last: Probabilities, x: Any) -> Array:
     return last(model.transform(rows.native(x)))
 
@@ -90,8 +112,6 @@ def _stacked(model: Any, rows: Rows, last: Probabilities, x: Any) -> Array:
 def _from_methods(model: Any, rows: Rows) -> Probabilities:
     if kind(model) in {"SVC", "NuSVC"}:
         return partial(_votes, model, rows)
-    if kind(model) == "StackingClassifier":
-        return partial(_stacked, model, rows, probabilities(model.final_estimator_))
     if hasattr(model, "predict_proba"):
         return partial(_as_predicted if _predicts_argmax(model) else _reconciled, model, "predict_proba", rows)
     if hasattr(model, "decision_function"):
@@ -156,12 +176,10 @@ def _pairs(decision: Array, k: int) -> Array:
     return np.asarray(votes + confidence / (3 * (np.abs(confidence) + 1)))
 
 
-def _thresholded(model: Any) -> Probabilities:
-    (inner,) = inside(model)
-    rows = Rows(inner)
+def _thresholded(model: Any, inner: Any) -> Probabilities:
+    """inner: the model whose scores are compared with the threshold, or a copy of it that walks its trees."""
     proba = model.response_method != "decision_function" and hasattr(inner, "predict_proba")
-    method = "predict_proba" if proba else "decision_function"
-    score = (walked(inner) if proba else None) or partial(_as_predicted, walking(inner), method, rows)
+    score = partial(_as_predicted, inner, "predict_proba" if proba else "decision_function", Rows(inner))
     cut, label = _threshold(model, default=0.5 if proba else 0.0)
     positive = 1 if label is None else int(np.flatnonzero(np.asarray(inner.classes_) == label)[0])
     return partial(_above if proba else _above_decision, score, cut, positive)

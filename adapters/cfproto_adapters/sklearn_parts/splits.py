@@ -12,11 +12,11 @@ import numpy as np
 
 from cfproto_adapters.sklearn_parts.ensembles import inside
 from cfproto_adapters.sklearn_parts.inputs import active_steps, kind, unwrap
-from cfproto_adapters.sklearn_parts.trees import walked
+from cfproto_adapters.sklearn_parts.trees import tree_ensemble
+from cfproto_plugin.helpers import tree_thresholds
 from cfproto_plugin.protocols import Array
 
 SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
-NODE = {"feature_idx", "num_threshold", "is_leaf"}
 
 
 def splits(model: Any, *, scaled: bool = False) -> list[Array] | None:
@@ -32,45 +32,11 @@ def splits(model: Any, *, scaled: bool = False) -> list[Array] | None:
     if parts:
         passed_on = getattr(model, "passthrough", False)  # a stacked model that sees the rows themselves, too
         return None if passed_on else _union([splits(part, scaled=scaled) for part in parts])
-    if kind(model) == "HistGradientBoostingClassifier":
-        return _of_histograms(model)
-    trees = _trees(model)
-    if not trees:
+    ensemble = tree_ensemble(model)
+    if ensemble is None:
         return None
-    features = np.concatenate([tree.feature for tree in trees])
-    values = np.concatenate([tree.threshold for tree in trees])
-    inner = features >= 0  # leaves have no column
-    return _by_column(features[inner], _edges(values[inner]) if scaled else values[inner], model.n_features_in_)
-
-
-def _trees(model: Any) -> list[Any]:
-    if kind(model) == "GradientBoostingClassifier":
-        constant = model.init is None or isinstance(model.init, str)  # any other start depends on the row
-        return [tree.tree_ for tree in model.estimators_.flat] if constant else []
-    walk = walked(model)
-    return [] if walk is None else walk.trees
-
-
-def _of_histograms(model: Any) -> list[Array] | None:
-    """Compared in float64. No public attribute has the nodes; categories are coded and moved to the front."""
-    stages = getattr(model, "_predictors", None)
-    if not stages or getattr(model, "is_categorical_", None) is not None:
-        return None
-    nodes: list[Any] = [getattr(tree, "nodes", None) for stage in stages for tree in stage]
-    if not all(isinstance(node, np.ndarray) and set(node.dtype.names or ()) >= NODE for node in nodes):
-        return None
-    inner = [node[node["is_leaf"] == 0] for node in nodes]
-    features = np.concatenate([node["feature_idx"] for node in inner])
-    return _by_column(features, np.concatenate([node["num_threshold"] for node in inner]), model.n_features_in_)
-
-
-def _by_column(features: Array, values: Array, n_columns: int) -> list[Array]:
-    """Leave out splits between missing and present, whose value is infinite or beyond float32."""
-    plain = np.abs(values) < np.finfo(np.float32).max
-    features, values = features[plain], values[plain]
-    order = np.argsort(features, kind="stable")
-    starts = np.searchsorted(features[order], np.arange(1, n_columns))
-    return [np.unique(column) for column in np.split(values[order], starts)]
+    found = tree_thresholds(ensemble)
+    return [np.unique(_edges(t)) for t in found] if scaled and ensemble.dtype == "float32" else found
 
 
 def _union(found: list[list[Array] | None]) -> list[Array] | None:

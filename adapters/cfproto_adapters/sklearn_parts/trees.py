@@ -1,36 +1,196 @@
-"""Ensembles of trees walked tree by tree.
+"""Ensembles of trees as plain arrays, and walked.
+
+    trees, forests, bagged trees    p = mean over the trees of the class fractions in the leaf
+    AdaBoost                        p = softmax(f / (k - 1)), f the weighted mean of the trees' votes: 1 for the class
+                                    that a tree predicts, -1 / (k - 1) for each of the others
+    gradient boosting               the logistic function or softmax of a constant plus the leaves
 
 `predict_proba` of 100 trees spends 7 ms on validation and scheduling in a forest, 30 ms on asking tree by tree in
-AdaBoost, whatever the number of rows. Here each fitted tree is asked for its leaves directly and what the leaves say
-is added in the ensemble's own order, so the sum is the same to the last bit. The compiled walk holds no state: several
-threads may share an ensemble.
+AdaBoost, whatever the number of rows; the walk takes 0.1 ms for one row.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Literal
 
 import numpy as np
 from scipy.sparse import issparse
 
-from cfproto_adapters.sklearn_parts.inputs import Rows, kind
-from cfproto_plugin.helpers import softmax
-from cfproto_plugin.protocols import Array
+from cfproto_adapters.sklearn_parts.gradients import agree
+from cfproto_adapters.sklearn_parts.inputs import Rows, class_columns, kind
+from cfproto_plugin.errors import ModelError
+from cfproto_plugin.helpers import tree_probabilities, tree_scores
+from cfproto_plugin.protocols import Array, Tree, TreeEnsemble
 
 TREES = ("DecisionTreeClassifier", "ExtraTreeClassifier")
 FORESTS = ("RandomForestClassifier", "ExtraTreesClassifier")
+NODE = {"feature_idx", "num_threshold", "is_leaf", "left", "right", "missing_go_to_left", "value"}
 
 
 def walked(model: Any) -> Walk | None:
-    """Return the walk of a model that averages trees over the same columns, or lets them vote; None for all others."""
+    """Return the walk of a model that is a sum of trees; None for all others."""
+    ensemble = tree_ensemble(model)
+    return None if ensemble is None else Walk(model, ensemble)
+
+
+def tree_ensemble(model: Any) -> TreeEnsemble | None:
+    """Return the model as a sum of trees; None if it is none, or if its trees split by categories."""
     if kind(model) in TREES:
-        return Forest(model, [model])
+        return _mean(model, [model])
     if kind(model) in FORESTS or (kind(model) == "BaggingClassifier" and _plain_bagging(model)):
-        return Forest(model, model.estimators_)
+        return _mean(model, model.estimators_)
     if kind(model) == "AdaBoostClassifier" and _plain_boosting(model):
-        return Boosting(model)
+        return _votes(model)
+    if kind(model) == "GradientBoostingClassifier":
+        return _gradient_boosting(model)
+    if kind(model) == "HistGradientBoostingClassifier":
+        return _histogram_boosting(model)
     return None
+
+
+class Walk:
+    """The probabilities of a sum of trees, recomputed from its arrays, which are not pickled but made again.
+
+    Rows (n, columns) are arrays or frames. The walk checks nothing: sparse rows, infinite values, and NaN where the
+    model refuses it, go to the model itself.
+    """
+
+    def __init__(self, model: Any, ensemble: TreeEnsemble) -> None:
+        self._model = model
+        self._rows = Rows(model)
+        self._takes_nan = _takes_nan(model)
+        self._ensemble: TreeEnsemble | None = ensemble
+        self.has_decision = hasattr(model, "decision_function")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_ensemble": None}
+
+    def __call__(self, x: Any) -> Array:
+        """Return the probabilities (n, k); equal ones of models with a decision as `predict` of the model takes them."""
+        p = self.predict_proba(x)
+        if self.has_decision:
+            tied = np.flatnonzero((p == p.max(axis=1, keepdims=True)).sum(axis=1) > 1)
+            if tied.size:
+                rows = x.iloc[tied] if hasattr(x, "iloc") else x[tied]
+                p[tied] = agree(p[tied], class_columns(self._model, self._rows.native(rows)))
+        return p
+
+    def ensemble(self) -> TreeEnsemble:
+        """Return the trees."""
+        if self._ensemble is None:
+            self._ensemble = tree_ensemble(self._model)
+        if self._ensemble is None:
+            raise ModelError(f"{kind(self._model)} is no longer a sum of trees. Make a new adapter of the model.")
+        return self._ensemble
+
+    def predict_proba(self, x: Any) -> Array:
+        """Return what the model's own method does, (n, k), up to rounding."""
+        rows = self._walkable(x)
+        return self._own("predict_proba", x) if rows is None else tree_probabilities(self.ensemble(), rows)
+
+    def decision_function(self, x: Any) -> Array:
+        """Return what the model's own method does, (n,) for two classes and (n, k) for more, up to rounding."""
+        rows = self._walkable(x)
+        if rows is None:
+            return self._own("decision_function", x)
+        scores = tree_scores(self.ensemble(), rows) / _score_of_decision(self._model)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def _walkable(self, x: Any) -> Array | None:
+        """The rows in the dtype in which they are compared; None where only the model knows what to do."""
+        if issparse(x):
+            return None
+        with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, which the model reports
+            rows = self._rows.array(x).astype(self.ensemble().dtype, copy=False)
+        known = np.isfinite(rows).all() or (self._takes_nan and not np.isinf(rows).any())
+        return rows if known else None
+
+    def _own(self, method: str, x: Any) -> Array:
+        with np.errstate(over="ignore"):
+            return np.asarray(getattr(self._model, method)(x if issparse(x) else self._rows.native(x)))
+
+
+def _mean(model: Any, estimators: Iterable[Any]) -> TreeEnsemble:
+    trees = tuple(_tree(estimator.tree_, estimator.tree_.value[:, 0, :]) for estimator in estimators)
+    base = np.zeros(trees[0].value.shape[1])
+    return TreeEnsemble(trees, base, model.n_features_in_, "identity", True, "float32", divisor=len(trees))
+
+
+def _votes(model: Any) -> TreeEnsemble:
+    """d = f_1 - f_0 for two classes, f / (k - 1) for more; the votes of one tree are -1 / (k - 1) and 1."""
+    k, classes = len(model.classes_), np.asarray(model.classes_)
+    trees = []
+    for estimator, weight in zip(model.estimators_, model.estimator_weights_, strict=False):  # 0 for trees never grown
+        predicted = estimator.classes_.take(estimator.tree_.value[:, 0, :].argmax(axis=1))
+        votes = np.where(predicted[:, None] == classes, weight, -1 / (k - 1) * weight)
+        trees.append(_tree(estimator.tree_, votes[:, 1:] - votes[:, :1] if k == 2 else votes))  # noqa: PLR2004
+    norm = float(model.estimator_weights_.sum()) * (k - 1)
+    return _boosted(model, trees, np.zeros(trees[0].value.shape[1]), "float32", norm)
+
+
+def _gradient_boosting(model: Any) -> TreeEnsemble | None:
+    """The start of the sum is a constant unless it is an estimator of the user's, which depends on the row."""
+    start = getattr(model, "_raw_predict_init", None)  # no public attribute has it
+    if start is None or not (model.init is None or isinstance(model.init, str)):
+        return None
+    factor = _score_of_decision(model)
+    base = start(np.zeros((1, model.n_features_in_)))[0] * factor
+    stages = [[(tree.tree_, tree.tree_.value[:, 0, 0]) for tree in stage] for stage in model.estimators_]
+    trees = [
+        _tree(tree, _column(values * model.learning_rate * factor, k, len(base)))
+        for stage in stages
+        for k, (tree, values) in enumerate(stage)
+    ]
+    return _boosted(model, trees, base, "float32")
+
+
+def _histogram_boosting(model: Any) -> TreeEnsemble | None:
+    """No public attribute has the nodes; categories are coded and moved to the front."""
+    stages = getattr(model, "_predictors", None)
+    base = getattr(model, "_baseline_prediction", None)
+    if not stages or base is None or getattr(model, "is_categorical_", None) is not None:
+        return None
+    found = [(getattr(tree, "nodes", None), k) for stage in stages for k, tree in enumerate(stage)]
+    base = np.ravel(base)
+    if not all(isinstance(nodes, np.ndarray) and set(nodes.dtype.names or ()) >= NODE for nodes, _ in found):
+        return None
+    return _boosted(model, [_histogram_tree(nodes, k, len(base)) for nodes, k in found], base, "float64")
+
+
+def _boosted(
+    model: Any, trees: list[Tree], base: Array, dtype: Literal["float32", "float64"], divisor: float = 1.0
+) -> TreeEnsemble:
+    link: Literal["logistic", "softmax"] = "logistic" if len(base) == 1 else "softmax"
+    return TreeEnsemble(tuple(trees), base, model.n_features_in_, link, True, dtype, divisor=divisor)
+
+
+def _tree(tree: Any, value: Array) -> Tree:
+    """A fitted `sklearn.tree` tree with values (nodes, m); it marks leaves by the column -2."""
+    column = np.maximum(tree.feature, -1)
+    return Tree(column, tree.threshold, tree.children_left, tree.children_right, tree.missing_go_to_left != 0, value)
+
+
+def _histogram_tree(nodes: Any, k: int, m: int) -> Tree:
+    """Its leaves, unlike its splits, have the children 0."""
+    column = np.where(nodes["is_leaf"] != 0, -1, nodes["feature_idx"].astype(np.intp))
+    left, right = (nodes[side].astype(np.intp) for side in ("left", "right"))
+    value = _column(nodes["value"], k, m)
+    return Tree(column, nodes["num_threshold"], left, right, nodes["missing_go_to_left"] != 0, value)
+
+
+def _column(values: Array, k: int, m: int) -> Array:
+    """Values (nodes,) as column k of (nodes, m), the others 0."""
+    table = np.zeros((len(values), m))
+    table[:, k] = values
+    return table
+
+
+def _score_of_decision(model: Any) -> float:
+    """The factor from the model's decision to the score whose logistic function or softmax is the probability."""
+    if kind(model) == "AdaBoostClassifier":
+        return 1 / (len(model.classes_) - 1)
+    return 2.0 if getattr(model, "loss", "") == "exponential" else 1.0
 
 
 def _plain_bagging(model: Any) -> bool:
@@ -47,101 +207,13 @@ def _plain_boosting(model: Any) -> bool:
     return getattr(model, "algorithm", "") != "SAMME.R" and all(kind(tree) in TREES for tree in model.estimators_)
 
 
-class Walk(ABC):
-    """f(x) = sum over the trees of what the leaf of x says."""
-
-    def __init__(self, model: Any, estimators: list[Any]) -> None:
-        self._model = model
-        self._rows = Rows(model)
-        self._takes_nan = _takes_nan(model) and _takes_nan(estimators[0])
-        self.trees = [estimator.tree_ for estimator in estimators]
-
-    def __call__(self, x: Any) -> Array:
-        return self.predict_proba(x)
-
-    def predict_proba(self, x: Any) -> Array:
-        """Return what the model's own method does."""
-        rows = self._walkable(x)
-        return self._own("predict_proba", x) if rows is None else self._proba(rows)
-
-    @abstractmethod
-    def _proba(self, rows: Array) -> Array: ...
-
-    def _walkable(self, x: Any) -> Array | None:
-        """The rows as trees compare them, in float32; None where only the model knows what to do.
-
-        The compiled walk checks nothing: infinite values, and NaN where the model refuses it, are left to the model.
-        """
-        if issparse(x):
-            return None
-        with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, which the model reports
-            rows = np.ascontiguousarray(self._rows.array(x), dtype=np.float32)
-        known = np.isfinite(rows).all() or (self._takes_nan and not np.isinf(rows).any())
-        return rows if known else None
-
-    def _own(self, method: str, x: Any) -> Array:
-        with np.errstate(over="ignore"):
-            return np.asarray(getattr(self._model, method)(x if issparse(x) else self._rows.native(x)))
-
-
-class Forest(Walk):
-    """p(x) = mean over the trees of the class fractions in the leaf of x."""
-
-    def __init__(self, model: Any, estimators: list[Any]) -> None:
-        super().__init__(model, estimators)
-        self._leaves = [(tree.apply, tree.value[:, 0, :]) for tree in self.trees]
-
-    def _proba(self, rows: Array) -> Array:
-        total = np.zeros((len(rows), self._leaves[0][1].shape[1]))
-        for leaves, values in self._leaves:
-            total += values.take(leaves(rows), axis=0)
-        total /= len(self._leaves)
-        return total
-
-
-class Boosting(Walk):
-    """f(x) = weighted mean over the trees of their votes: 1 for the class they predict, -1 / (k - 1) for the others.
-
-    Two classes: d = f_1 - f_0 and p = softmax(-d / 2, d / 2); more: p = softmax(f / (k - 1)). Classes are kept as the
-    rows of the arrays, as scikit-learn does: sums over many classes round by the order in memory.
-    """
-
-    def __init__(self, model: Any) -> None:
-        super().__init__(model, model.estimators_)
-        self._norm = model.estimator_weights_.sum()
-        pairs = zip(model.estimators_, model.estimator_weights_, strict=False)  # weights of trees never grown are 0
-        self._leaves = [(tree.tree_.apply, _votes(tree, weight, model.classes_)) for tree, weight in pairs]
-
-    def decision_function(self, x: Any) -> Array:
-        """Return what the model's own method does: (n,) for two classes, (n, k) for more."""
-        rows = self._walkable(x)
-        return self._own("decision_function", x) if rows is None else self._decision(rows)
-
-    def proba(self, decision: Array) -> Array:
-        """Return what `predict_proba` makes of the decision."""
-        if decision.ndim == 1:
-            return softmax(np.stack([-decision, decision]).T / 2)
-        return softmax(decision / (decision.shape[1] - 1))
-
-    def _proba(self, rows: Array) -> Array:
-        return self.proba(self._decision(rows))
-
-    def _decision(self, rows: Array) -> Array:
-        total = np.zeros((len(self._model.classes_), len(rows)))
-        for leaves, votes in self._leaves:
-            total += votes.take(leaves(rows), axis=1)
-        total /= self._norm
-        return total[1] - total[0] if len(total) == 2 else total.T  # noqa: PLR2004
-
-
-def _votes(tree: Any, weight: float, classes: Array) -> Array:
-    """The weighted votes (k, nodes) of a tree: every node's first most frequent class against the others."""
-    predicted = tree.classes_.take(tree.tree_.value[:, 0, :].argmax(axis=1))
-    return np.where(predicted == classes[:, None], weight, -1 / (len(classes) - 1) * weight)
-
-
 def _takes_nan(model: Any) -> bool:
+    """Whether the model, and the trees of an ensemble, take NaN; those that must be monotone refuse it."""
     import sklearn.utils
 
     tags = getattr(sklearn.utils, "get_tags", None)  # new in 1.6
-    return bool(tags is not None and tags(model).input_tags.allow_nan and getattr(model, "monotonic_cst", None) is None)
+    inner = getattr(model, "estimators_", ())
+    parts = [model, inner[0]] if isinstance(inner, list) and inner else [model]
+    return tags is not None and all(
+        tags(part).input_tags.allow_nan and getattr(part, "monotonic_cst", None) is None for part in parts
+    )
