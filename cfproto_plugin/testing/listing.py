@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from cfproto_plugin.errors import InputError
 from cfproto_plugin.plugins import adapted, claimed, registry, type_name
-from cfproto_plugin.protocols import ModelAdapter, Role
+from cfproto_plugin.protocols import Role
 from cfproto_plugin.testing.adapters import adapter_checks
 from cfproto_plugin.testing.distances import distance_checks
 from cfproto_plugin.testing.kit import Check
@@ -63,7 +63,7 @@ def _examine_model(model: Any, x: Any, role: Role, atol: float) -> Examined:
         report, spec = claim
         what = f"adapter {spec.name!r} of plugin {report} for {type_name(model)}"
         return Examined(what, spec_checks(spec, model, x, role=role, atol=atol, module=report.module))
-    if isinstance(model, ModelAdapter) and not inspect.isclass(model):
+    if callable(getattr(model, "predict", None)) and not inspect.isclass(model):
         return Examined(f"adapter {type_name(model)}", adapter_checks(model, x, role=role, atol=atol))
     found = adapted(model, role=role)
     checks = adapter_checks(found.adapter, x, role=role, atol=atol, model=model)
