@@ -78,10 +78,14 @@ class Explanation:
     def __post_init__(self) -> None:
         n = len(self.original)
         unknown = {"distance": np.full(n, math.nan), "margin": np.full(n, math.nan), "how": np.full(n, None)}
-        for name in (f.name for f in fields(self)):
-            value = getattr(self, name)
-            value = unknown[name] if value is None and name in unknown else value
-            object.__setattr__(self, name, _read_only(value))
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if value is None and each.name in unknown:
+                value = unknown[each.name]
+            if isinstance(value, np.ndarray):
+                value = value.view()
+                value.flags.writeable = False
+            object.__setattr__(self, each.name, value)
         lengths = {f.name: len(getattr(self, f.name)) for f in fields(self) if f.name not in _SHARED}
         if len(set(lengths.values())) > 1:
             raise InputError(f"the fields of an Explanation differ in length: {lengths}")
@@ -262,15 +266,6 @@ def _comparable(x: Any) -> tuple[Array, Array]:
     cells = cells.copy()
     cells[missing] = None
     return cells, missing
-
-
-def _read_only(value: Any) -> Any:
-    """A view of an array that cannot be written to; anything else as it is."""
-    if not isinstance(value, np.ndarray):
-        return value
-    value = value.view()
-    value.flags.writeable = False
-    return value
 
 
 def _signed(x: Array) -> Array:

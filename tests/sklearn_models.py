@@ -28,6 +28,8 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier
 
+from cfproto_plugin.plugins import Adapted
+
 LogisticRegression = linear_model.LogisticRegression
 
 
@@ -144,6 +146,10 @@ def model_of(name: str, classes: int):
 
 def labels(adapter, x) -> np.ndarray:
     return adapter.classes[adapter.predict(x).argmax(axis=1)]
+
+
+def thresholds(adapter) -> list[np.ndarray] | None:
+    return Adapted.of(adapter, "sklearn").thresholds
 
 
 def central_differences(f, x, cotangent, h=1e-7):

@@ -43,7 +43,7 @@ class KerasAdapter(NetworkAdapter):
     A subclassed model that was never called is built by the first rows. For `output` see `NetworkAdapter`.
     """
 
-    def __init__(self, model: Any, *, role: Role = "classifier", output: Output = "auto", **_options: Any) -> None:
+    def __init__(self, model: Any, *, role: Role = "classifier", output: Output = "auto") -> None:
         super().__init__(_network(model), role=role, output=output)
 
 

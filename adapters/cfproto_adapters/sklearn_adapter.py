@@ -68,7 +68,8 @@ class SklearnAdapter:
             self.classes = classes
 
     def predict(self, x: Array) -> Array:
-        return self._shaped(self._function(x), x)
+        with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, which the model reports
+            return self._shaped(self._function(x), x)
 
     def _shaped(self, y: Array, x: Array) -> Array:
         return y.reshape(x.shape) if self._images and y.size == x.size else y

@@ -49,7 +49,7 @@ class TorchAdapter(NetworkAdapter):
     their `requires_grad` and their `grad` are not touched. For `output` see `NetworkAdapter`.
     """
 
-    def __init__(self, model: Any, *, role: Role = "classifier", output: Output = "auto", **_options: Any) -> None:
+    def __init__(self, model: Any, *, role: Role = "classifier", output: Output = "auto") -> None:
         super().__init__(TorchNetwork(model), role=role, output=output)
 
 

@@ -20,6 +20,7 @@ import math
 import re
 import threading
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,8 +28,8 @@ import numpy as np
 from cfproto_adapters.files import XGBOOST
 from cfproto_plugin import AdapterSpec, hookimpl
 from cfproto_plugin.errors import ModelError, NotFittedError
-from cfproto_plugin.helpers import softmax, two_columns
-from cfproto_plugin.protocols import Array, Role
+from cfproto_plugin.helpers import FrameColumns, numbers_of, softmax, tree_probabilities, tree_thresholds, two_columns
+from cfproto_plugin.protocols import Array, Role, Tree, TreeEnsemble
 
 if TYPE_CHECKING:
     from xgboost import Booster
@@ -45,8 +46,13 @@ def cfproto_adapters() -> list[AdapterSpec]:
     return [AdapterSpec("xgboost", claims=claims, factory=xgboost_adapter, files=XGBOOST)]
 
 
-def xgboost_adapter(model: Any, *, role: Role = "classifier", **options: Any) -> XGBoostAdapter:
-    """Return the adapter for the model: trees have thresholds, the linear booster has none."""
+def xgboost_adapter(
+    model: Any, *, role: Role = "classifier", iteration_range: tuple[int, int] | None = None
+) -> XGBoostAdapter:
+    """Return the adapter for the model.
+
+    iteration_range: the boosting rounds to use, first and last + 1; (0, 0) for all; default: up to the best one.
+    """
     if role != "classifier":
         raise ModelError(
             f"{_name(model)} cannot be used as {role!r}: XGBoost models are classifiers here. Pass a network."
@@ -54,7 +60,7 @@ def xgboost_adapter(model: Any, *, role: Role = "classifier", **options: Any) ->
     booster = _booster(model)
     config = json.loads(booster.save_config())["learner"]
     linear = config["gradient_booster"]["name"] == "gblinear"
-    return (XGBoostLinearAdapter if linear else XGBoostTreeAdapter)(model, booster, config, **options)
+    return (XGBoostLinearAdapter if linear else XGBoostTreeAdapter)(model, booster, config, iteration_range)
 
 
 class XGBoostAdapter:
@@ -67,9 +73,7 @@ class XGBoostAdapter:
         model: Any,
         booster: Booster,
         config: dict[str, Any],
-        *,
         iteration_range: tuple[int, int] | None = None,
-        **_options: Any,
     ) -> None:
         self._booster = booster
         self._objective = _checked_objective(model, config)
@@ -78,10 +82,10 @@ class XGBoostAdapter:
         self._n_columns = int(config["learner_model_param"]["num_feature"])
         self._n_groups = max(1, int(config["learner_model_param"]["num_class"]))
         self.feature_names: list[str] | None = booster.feature_names
+        self._columns = FrameColumns(self.feature_names, _column_name)
         self._categorical = "c" in (booster.feature_types or ())
         self._iterations = iteration_range or (0, getattr(booster, "best_iteration", -1) + 1)  # (0, 0) is all of them
         self._cut = 0.0
-        self._seen: tuple[Any, list[Any] | None] = (None, None)  # the columns last asked about, and their order
         self.accepts_frames = self.feature_names is not None
         if hasattr(model, "n_classes_"):
             self.classes = np.asarray(model.classes_)
@@ -124,55 +128,90 @@ class XGBoostAdapter:
             )
         return x
 
-    def _frame(self, x: Any) -> Any:
-        columns, order = self._seen
-        if x.columns is not columns:
-            order = self._order(x.columns)
-            self._seen = x.columns, order
-        if order is not None:
-            x = x[order]
-        # XGBoost takes a frame column by column: about 2 ms for 30 columns, where an array takes 0.2 ms.
-        plain = not self._categorical and all(isinstance(t, np.dtype) and t.kind in "fiub" for t in x.dtypes)
-        return np.ascontiguousarray(x.to_numpy(np.float64)) if plain else x
-
-    def _order(self, columns: Any) -> list[Any] | None:
-        """The columns in the model's order; None if that is their own."""
-        labels = {_column_name(label): label for label in columns}
-        names = self.feature_names or list(labels)
-        if set(labels) != set(names) or len(columns) != self._n_columns:
+    def _frame(self, frame: Any) -> Any:
+        ordered = self._columns(frame)
+        if len(ordered.columns) != self._n_columns:
             raise ModelError(
-                f"the frame has {len(columns)} columns, the XGBoost model was trained with {self._n_columns}; "
-                f"missing: {sorted(set(names) - set(labels))}, unknown: {sorted(set(labels) - set(names))}."
+                f"the frame has {len(ordered.columns)} columns; the XGBoost model was trained with {self._n_columns}."
             )
-        return None if list(labels) == names else [labels[name] for name in names]
+        numbers = None if self._categorical else numbers_of(ordered)
+        return ordered if numbers is None else numbers
 
 
 class XGBoostTreeAdapter(XGBoostAdapter):
     """gbtree and dart."""
 
-    def __init__(self, model: Any, booster: Booster, config: dict[str, Any], **options: Any) -> None:
-        super().__init__(model, booster, config, **options)
-        self._quick = _quick_predict(booster, self._iterations, self._missing, margin=self._margin)
+    def __init__(
+        self, model: Any, booster: Booster, config: dict[str, Any], iteration_range: tuple[int, int] | None = None
+    ) -> None:
+        super().__init__(model, booster, config, iteration_range)
+        self._in_place = _in_place(booster, self._iterations, self._missing, margin=self._margin)
 
     def _output(self, rows: Any) -> Array:
-        found = self._quick(rows) if self._quick is not None and isinstance(rows, np.ndarray) else None
+        found = self._in_place(rows) if self._in_place is not None and isinstance(rows, np.ndarray) else None
         return super()._output(rows) if found is None else found
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_quick"}  # holds a place in memory
+        """Without the function, which holds a place in memory, and without the trees, which the booster has."""
+        return {name: value for name, value in vars(self).items() if name not in {"_in_place", "_saved", "_ensemble"}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._quick = _quick_predict(self._booster, self._iterations, self._missing, margin=self._margin)
+        self._in_place = _in_place(self._booster, self._iterations, self._missing, margin=self._margin)
 
-    def thresholds(self) -> list[Array]:
-        """Per column the values t of the splits x < t; XGBoost compares in float32. Splits by category have none."""
-        booster = json.loads(bytes(self._booster.save_raw("json")))["learner"]["gradient_booster"]
-        model = booster.get("gbtree", booster)["model"]  # dart is a gbtree with weights
-        first, last = (model["iteration_indptr"][i] for i in (self._iterations[0], self._iterations[1] or -1))
-        splits = [_numeric_splits(tree) for tree in model["trees"][first:last]]
-        columns, values = (np.concatenate([[], *part]) for part in zip(([], []), *splits, strict=True))
-        return [np.unique(values[columns == column]) for column in range(self._n_columns)]
+    def trees(self) -> TreeEnsemble | None:
+        """Return the trees; None if they split by categories or have leaves of several values, and for hinge models."""
+        return self._ensemble if self._ensemble_is_exact else None
+
+    def thresholds(self) -> list[Array] | None:
+        """Return the t of the splits x < t by column where `trees` has none to tell; categories have none."""
+        return None if self._ensemble_is_exact else tree_thresholds(self._ensemble)
+
+    @cached_property
+    def _saved(self) -> dict[str, Any]:
+        saved: dict[str, Any] = json.loads(bytes(self._booster.save_raw("json")))["learner"]
+        return saved
+
+    @property
+    def _model(self) -> dict[str, Any]:
+        booster: dict[str, Any] = self._saved["gradient_booster"]
+        model: dict[str, Any] = booster.get("gbtree", booster)["model"]  # dart is a gbtree with weights
+        return model
+
+    @cached_property
+    def _ensemble_is_exact(self) -> bool:
+        """Whether it gives what the model gives; tried on a row too, because how a base score is saved has changed."""
+        if self._objective == "binary:hinge" or not all(map(_is_plain, self._model["trees"])):
+            return False
+        row = np.zeros((1, self._n_columns))
+        return np.allclose(tree_probabilities(self._ensemble, row), self.predict(row), rtol=0, atol=1e-5)
+
+    @cached_property
+    def _ensemble(self) -> TreeEnsemble:
+        """The trees in use: x < t in float32 to the left. Splits by category are not among them."""
+        model = self._model
+        rounds = model["iteration_indptr"]
+        used = slice(rounds[self._iterations[0]], rounds[self._iterations[1] or -1])
+        weights = self._saved["gradient_booster"].get("weight_drop", [1.0] * len(model["trees"]))  # of dart
+        parts = zip(model["trees"][used], model["tree_info"][used], weights[used], strict=True)
+        return TreeEnsemble(
+            tuple(_tree(tree, group, weight, self._n_groups) for tree, group, weight in parts),
+            self._base(),
+            self._n_columns,
+            link="softmax" if self._n_groups > 1 else "logistic",
+            equal_left=False,
+            dtype="float32",
+            missing=self._missing,
+        )
+
+    def _base(self) -> Array:
+        """The margins (groups,) before any tree. Versions before 3 have one base score for all groups."""
+        from scipy.special import logit
+
+        base = np.ravel(json.loads(self._saved["learner_model_param"]["base_score"])).astype(float)
+        if self._n_groups > 1:
+            return np.broadcast_to(base, self._n_groups).copy()
+        return base - self._cut if self._objective == "binary:logitraw" else np.asarray(logit(base))
 
 
 class XGBoostLinearAdapter(XGBoostAdapter):
@@ -187,7 +226,7 @@ class XGBoostLinearAdapter(XGBoostAdapter):
         return np.asarray(y)
 
 
-def _quick_predict(
+def _in_place(
     booster: Booster, iterations: tuple[int, int], missing: float, *, margin: bool
 ) -> Callable[[Array], Array | None] | None:
     """What `Booster.inplace_predict` does for arrays of floats, by the same function of XGBoost's C interface.
@@ -232,11 +271,20 @@ class _StandIn(threading.local):
         self.matrix = make()
 
 
-def _numeric_splits(tree: dict[str, Any]) -> tuple[Array, Array]:
-    """Column and value of every split by number; leaves have no left child, categorical splits type 1."""
-    inner = (np.asarray(tree["left_children"]) != -1) & (np.asarray(tree["split_type"]) == 0)
-    values = np.asarray(tree["split_conditions"], dtype=np.float32).astype(np.float64)
-    return np.asarray(tree["split_indices"])[inner], values[inner]
+def _tree(tree: dict[str, Any], group: int, weight: float, n_groups: int) -> Tree:
+    """One saved tree, with the values of its leaves in the column of its group."""
+    left, right = np.asarray(tree["left_children"]), np.asarray(tree["right_children"])
+    at = np.asarray(tree["split_conditions"], dtype=np.float32).astype(np.float64)  # at a leaf its value
+    is_split = (left != -1) & (np.asarray(tree["split_type"]) == 0)
+    value = np.zeros((len(left), n_groups))
+    value[:, group] = np.where(left == -1, weight * at, 0.0)
+    column = np.where(is_split, np.asarray(tree["split_indices"]), -1)
+    return Tree(column, at, left, right, np.asarray(tree["default_left"]) != 0, value)
+
+
+def _is_plain(tree: dict[str, Any]) -> bool:
+    """No splits by category, one value per leaf."""
+    return int(tree["tree_param"]["size_leaf_vector"]) <= 1 and not any(tree["split_type"])
 
 
 def _booster(model: Any) -> Booster:

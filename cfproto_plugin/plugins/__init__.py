@@ -11,6 +11,7 @@ from cfproto_plugin.plugins.registry import (
     make,
     register,
     registry,
+    taken,
     type_name,
     unregister,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "register",
     "registry",
     "space_of",
+    "taken",
     "type_name",
     "unregister",
 ]

@@ -122,6 +122,16 @@ class Adapted:
         found: TreeEnsemble | None = None if method is None else method()
         return found
 
+    @property
+    def has_quick(self) -> bool:
+        """Whether `quick` is a recomputation of the adapter's, not `predict`."""
+        return _method(self.adapter, "quick") is not None
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether the adapter names the classes."""
+        return getattr(self.adapter, "classes", None) is not None
+
     @cached_property
     def thresholds(self) -> list[Array] | None:
         """Split values by column of the model: its own, or those of its trees."""

@@ -217,7 +217,7 @@ def make(
     """
     what, method = next(words for kind, words in _ONE.items() if isinstance(spec, kind))
     origin = Origin(what, spec.name, report.name, report.source, (offered or {}).get("role"))
-    options = {**_taken(spec.factory, offered or {}), **_required(spec.factory, given or {}, origin)}
+    options = {**taken(spec.factory, offered or {}), **_required(spec.factory, given or {}, origin)}
     try:
         made = spec.factory(*args, **options)
     except CfprotoError as error:
@@ -247,7 +247,7 @@ def parameters_of(factory: Callable[..., Any]) -> tuple[set[str], bool]:
     return keywords, any(p.kind is p.VAR_KEYWORD for p in found)
 
 
-def _taken(factory: Callable[..., Any], offered: Mapping[str, Any]) -> dict[str, Any]:
+def taken(factory: Callable[..., Any], offered: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the offered arguments that the factory takes."""
     names, any_other = parameters_of(factory)
     return {name: value for name, value in offered.items() if any_other or name in names}

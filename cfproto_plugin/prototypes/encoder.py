@@ -48,8 +48,8 @@ class EncoderPrototypes:
         code = self._encode(z0).reshape(len(z0), -1)
         points = np.stack([self._prototypes(code, number) for number in range(len(self.classes_))], axis=1)
         distance = np.linalg.norm(points - code[:, None], axis=2)
-        found, kinds = nearest_first(points, self.classes_, distance, allowed)
-        return found.reshape(*found.shape[:2], *self.shape_), kinds
+        found, found_classes = nearest_first(points, self.classes_, distance, allowed)
+        return found.reshape(*found.shape[:2], *self.shape_), found_classes
 
     def _prototypes(self, code: Array, number: int) -> Array:
         items = self.encodings_[number]

@@ -43,5 +43,5 @@ class KDTreePrototypes:
             distances.append(distance)
             classes += [label] * len(ranks)
         stacked = np.concatenate(points, axis=1)
-        found, kinds = nearest_first(stacked, np.array(classes), np.concatenate(distances, axis=1), allowed)
-        return found.reshape(*found.shape[:2], *z0.shape[1:]), kinds
+        found, found_classes = nearest_first(stacked, np.array(classes), np.concatenate(distances, axis=1), allowed)
+        return found.reshape(*found.shape[:2], *z0.shape[1:]), found_classes

@@ -39,7 +39,7 @@ class Candidates(NamedTuple):
 
     def take(self, at: Array) -> Candidates:
         """Some of them, by position or mask."""
-        return Candidates(*(part[at] for part in self))
+        return Candidates._make([part[at] for part in self])
 
 
 def candidates(
@@ -71,7 +71,9 @@ def candidates(
 
 def join(parts: list[Candidates]) -> Candidates:
     """All of them, one after the other; there must be at least one part."""
-    return parts[0] if len(parts) == 1 else Candidates(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+    if len(parts) == 1:
+        return parts[0]
+    return Candidates._make([np.concatenate(part) for part in zip(*parts, strict=True)])
 
 
 def traces(

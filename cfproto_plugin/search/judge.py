@@ -13,6 +13,8 @@ from cfproto_plugin.search.task import Task
 from cfproto_plugin.tables.geometry import count_changed
 from cfproto_plugin.tables.space import keep_largest
 
+_LEAST = 1e-12  # margin of a point whose class is settled by the model's own decision
+
 
 def elastic_net(delta: Array, beta: float) -> Array:
     """beta · |delta|_1 + |delta|_2^2 along the last axis."""
@@ -96,7 +98,20 @@ class Judge:
         if not len(table):
             return np.zeros(0)
         known = self.model.quick(table) if proba is None else proba
-        return margin_of(known, self.task.allowed[row], self._config.kappa, self._config.min_proba)
+        return self.margin_by(known, self.model.decision(table) if self.model.decides else None, row)
+
+    def margin_by(self, proba: Array, decision: Array | None, row: Array) -> Array:
+        """The margin by what a model says: probabilities (m, k), and its own decision (m,) if it has one.
+
+        A decision settles the sign, so that the margin leads the search and the decision judges it.
+        """
+        allowed = self.task.allowed[row]
+        margin = margin_of(proba, allowed, self._config.kappa, self._config.min_proba)
+        if decision is None:
+            return margin
+        at = np.arange(len(row)), decision
+        good = allowed[at] & (proba[at] >= (self._config.min_proba or 0))
+        return np.where(good, np.maximum(margin, _LEAST), np.minimum(margin, -_LEAST))
 
     def is_valid(self, table: Array, row: Array, proba: Array | None = None) -> Array:
         """Which points have another class and keep the rules that bounds cannot express."""

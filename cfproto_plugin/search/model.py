@@ -21,6 +21,11 @@ class Answer(NamedTuple):
     proba: Array  # (n, k)
     label: Array  # (n,) column of the class it decides for
 
+    @classmethod
+    def of(cls, proba: Array, decision: Array | None) -> Answer:
+        """The class is the model's own decision (n,), or the first largest probability."""
+        return cls(proba, proba.argmax(axis=1) if decision is None else decision)
+
 
 class SearchModel:
     """A classifier behind the conversions of a feature space.
@@ -35,6 +40,7 @@ class SearchModel:
         self.has_gradient = adapted.vjp is not None and space.columns.plain  # not through categories
         self.calls = 0
         self.predicted = 0
+        self.decides = adapted.labels is not None  # the class of a row is the model's own decision
         self._adapted = adapted
         self._n_classes = n_classes
         tuning = tuning or Tuning()
@@ -42,25 +48,33 @@ class SearchModel:
 
     @property
     def is_quick(self) -> bool:
-        """Whether `quick` may differ from the model's own answer."""
-        return self._adapted.recomputes or self._adapted.labels is not None
-
-    @property
-    def has_own_decision(self) -> bool:
-        """Whether the class of a row is the model's own decision, not its largest probability."""
-        return self._adapted.labels is not None
+        """Whether `quick` is not the model's own answer."""
+        return self._adapted.recomputes
 
     def quick(self, table: Array) -> Array:
         """Probabilities (n, k) of rows (n, A) for searching, equal to the model's own up to rounding.
 
         Where decoding rounds, many rows are alike: each is predicted once.
         """
-        return self._each_once(table, self._adapted.quick)
+        return self._proba(table, self._adapted.quick)
 
     def answer(self, table: Array) -> Answer:
         """What the model itself says of rows (n, A)."""
-        proba = self._each_once(table, self._adapted.predict)
-        return Answer(proba, proba.argmax(axis=1) if self._adapted.labels is None else self._own_labels(table))
+        return Answer.of(*self.own(table))
+
+    def own(self, table: Array) -> tuple[Array, Array | None]:
+        """The model's own probabilities (n, k) and decision (n,) of rows (n, A)."""
+        decision = self.decision(table) if self.decides else None
+        return self._proba(table, self._adapted.predict), decision
+
+    def decision(self, table: Array) -> Array:
+        """The model's own decision for rows (m, A): columns (m,) of the probabilities. Only if it `decides`."""
+        labels = self._adapted.labels
+        if labels is None:
+            raise ModelError("the model has no decision of its own")
+        self.calls += 1
+        self.predicted += len(table)
+        return np.asarray(labels(self.space.columns.to_model(table)))
 
     def first_answer(self, table: Array, what: str) -> Answer:
         """Likewise for rows that the model has not seen; says in the user's words if it cannot take missing values."""
@@ -100,20 +114,21 @@ class SearchModel:
 
         return at
 
-    def _each_once(self, table: Array, function: Callable[[Array], Array]) -> Array:
-        if not self.space.rounds or len(table) == 1:
-            return self._in_batches(table, function)
-        # adding 0.0 turns -0.0, which rounding makes, into 0.0
-        row_bytes = np.ascontiguousarray(table + 0.0).view(np.dtype((np.void, table.itemsize * table.shape[1]))).ravel()
-        _, first, place = np.unique(row_bytes, return_index=True, return_inverse=True)
-        return self._in_batches(table[first], function)[place]
-
-    def _in_batches(self, table: Array, function: Callable[[Array], Array]) -> Array:
+    def _proba(self, table: Array, function: Callable[[Array], Array]) -> Array:
+        """Ask for each different row once, in batches that memory allows."""
+        place = None
+        if self.space.rounds and len(table) > 1:
+            # adding 0.0 turns -0.0, which rounding makes, into 0.0
+            whole_rows = np.dtype((np.void, table.itemsize * table.shape[1]))
+            keys = np.ascontiguousarray(table + 0.0).view(whole_rows).ravel()
+            _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+            table = table[first]
         size = max(1, self._cells // table.shape[1])
         if len(table) <= size:
-            return self._call(table, function)
-        parts = [self._call(table[i : i + size], function) for i in range(0, len(table), size)]
-        return np.concatenate(parts)
+            proba = self._call(table, function)
+        else:
+            proba = np.concatenate([self._call(table[i : i + size], function) for i in range(0, len(table), size)])
+        return proba if place is None else proba[place]
 
     def _call(self, table: Array, function: Callable[[Array], Array]) -> Array:
         self.calls += 1
@@ -134,9 +149,3 @@ class SearchModel:
                 + (f" ({origin})" if origin else "")
             )
         return proba
-
-    def _own_labels(self, table: Array) -> Array:
-        labels = self._adapted.labels
-        if labels is None:
-            raise ModelError("the model has no decision of its own")
-        return np.asarray(labels(self.space.columns.to_model(table)))

@@ -33,11 +33,11 @@ class Rows(NamedTuple):
         """A subset of the rows."""
         if len(rows) == len(self.table) == 1:
             return self
-        return Rows(*(part[rows] for part in self))
+        return Rows._make([part[rows] for part in self])
 
     def spread(self) -> Rows:
         """The rows (n, 1, A), for several points of each."""
-        return Rows(*(part[:, None] for part in self))
+        return Rows._make([part[:, None] for part in self])
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,6 @@ from cfproto_plugin.testing.specs import (
     spec_checks,
     the_factory_leaves_the_model_untouched,
     the_factory_makes_what_it_promises,
-    the_factory_takes_options_it_does_not_know,
     the_spec_claims_its_own_model,
 )
 from cfproto_plugin.testing.thresholds import (
@@ -117,7 +116,6 @@ __all__ = [
     "spec_checks",
     "the_factory_leaves_the_model_untouched",
     "the_factory_makes_what_it_promises",
-    "the_factory_takes_options_it_does_not_know",
     "the_spec_claims_its_own_model",
     "the_table_is_not_modified",
     "there_is_one_matrix_per_column",

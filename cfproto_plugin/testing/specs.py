@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from cfproto_plugin.errors import InputError
-from cfproto_plugin.plugins import Registry, type_name
+from cfproto_plugin.plugins import Registry, taken, type_name
 from cfproto_plugin.plugins.claims import distance_in_mro, resolve
 from cfproto_plugin.protocols import AdapterSpec, DistanceSpec, PrototypeSpec
 from cfproto_plugin.testing.adapters import adapter_checks
@@ -19,7 +19,6 @@ from cfproto_plugin.testing.providers import provider_checks
 from cfproto_plugin.testing.untouched import modes_restored, state, switch, switches
 
 Spec = AdapterSpec | PrototypeSpec | DistanceSpec
-_OPTION_OF_TOMORROW = {"an_option_of_a_later_version": None}
 
 
 def check_spec(plugin: Any, *data: Any, atol: float = 1e-5, **options: Any) -> None:
@@ -61,13 +60,6 @@ def the_factory_makes_what_it_promises(spec: Spec, *args: Any, method: str = "pr
     require(sound, f"the factory of {spec.name!r} returned {made!r}, which has no method {method}")
 
 
-def the_factory_takes_options_it_does_not_know(spec: Spec, *args: Any, **options: Any) -> None:
-    """Later versions may hand it more: every factory takes **options; that of an adapter takes role= as well."""
-    if isinstance(spec, AdapterSpec):
-        options = {"role": "classifier", **options}
-    _called(spec, *args, **options, **_OPTION_OF_TOMORROW)
-
-
 def the_factory_leaves_the_model_untouched(spec: AdapterSpec, model: Any, **options: Any) -> None:
     """Parameters and training mode are as they were, also of a model that is in training mode."""
     with modes_restored(model):
@@ -89,7 +81,6 @@ def _adapter_spec_checks(
     checks = [
         bind(the_spec_claims_its_own_model, spec, model),
         bind(the_factory_makes_what_it_promises, spec, model, **options),
-        bind(the_factory_takes_options_it_does_not_know, spec, model, skipped=fails, **options),
         bind(the_factory_leaves_the_model_untouched, spec, model, skipped=fails, **options),
         bind(loading_imports_no_framework, module, skipped=nowhere),
     ]
@@ -101,14 +92,13 @@ def _adapter_spec_checks(
 
 def _made_checks(spec: Spec, checks: Any, method: str, data: Any, options: dict[str, Any]) -> list[Check]:
     made = _made_or_none(spec, **options)
-    found = [
-        bind(the_factory_makes_what_it_promises, spec, method=method, **options),
-        bind(the_factory_takes_options_it_does_not_know, spec, skipped=_fails(made), **options),
-    ]
+    found = [bind(the_factory_makes_what_it_promises, spec, method=method, **options)]
     return found + (checks(made, *data) if callable(getattr(made, method, None)) else [])
 
 
 def _called(spec: Spec, *args: Any, **options: Any) -> Any:
+    """What the factory makes if it is given those of the options that it takes, as the core does."""
+    options = taken(spec.factory, options)
     try:
         return spec.factory(*args, **options)
     except Exception as error:

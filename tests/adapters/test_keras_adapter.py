@@ -21,7 +21,7 @@ from cfproto_adapters.keras_adapter import KerasAdapter
 from keras import layers
 
 from cfproto_plugin.errors import ModelError
-from cfproto_plugin.plugins.claims import adapt
+from cfproto_plugin.plugins import adapted
 from cfproto_plugin.testing import check_adapter
 
 BACKEND = keras.config.backend()
@@ -163,9 +163,9 @@ def test_the_same_weights_in_keras_and_torch_give_the_same_outputs_and_pullbacks
 
 @pytest.mark.parametrize("make", [sequential, functional, lambda: Subclassed(3, keras.ops.softmax)])
 def test_model_is_claimed_by_keras(make):
-    name, adapter = adapt(make())
-    assert name == "keras"
-    assert isinstance(adapter, KerasAdapter)
+    found = adapted(make())
+    assert found.name == "keras"
+    assert isinstance(found.adapter, KerasAdapter)
 
 
 @on_torch
@@ -174,7 +174,7 @@ def test_keras_model_on_torch_backend_is_claimed_by_keras_not_torch():
 
     model = sequential()
     assert isinstance(model, torch.nn.Module)
-    assert adapt(model)[0] == "keras"
+    assert adapted(model).name == "keras"
 
 
 @on_tensorflow
@@ -182,7 +182,7 @@ def test_model_of_tf_keras_is_claimed_by_keras():
     import tensorflow as tf
 
     model = tf.keras.Sequential([tf.keras.Input((5,)), tf.keras.layers.Dense(2)])
-    assert adapt(model)[0] == "keras"
+    assert adapted(model).name == "keras"
 
 
 @pytest.mark.slow
@@ -226,7 +226,7 @@ def test_probabilities_are_those_of_the_model():
 )
 def test_meaning_of_the_output_is_read_off_the_last_operation_once_and_logged(name, meaning, caplog):
     adapter = KerasAdapter(CLASSIFIERS[name]())
-    with caplog.at_level(logging.INFO, logger="cfproto_adapters"):
+    with caplog.at_level(logging.INFO, logger="cfproto_plugin"):
         adapter.predict(ROWS)
         adapter.predict(ROWS)
     (record,) = caplog.records

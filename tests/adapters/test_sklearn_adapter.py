@@ -39,11 +39,12 @@ from sklearn_models import (
     model_of,
     perturbed,
     table,
+    thresholds,
 )
 from xgboost import XGBClassifier
 
 from cfproto_plugin.errors import InputError, ModelError, NotFittedError
-from cfproto_plugin.plugins.claims import adapt
+from cfproto_plugin.plugins import adapted
 from cfproto_plugin.testing import check_adapter
 
 
@@ -52,7 +53,7 @@ def test_every_classifier_conforms(name, classes):
     adapter = sklearn_adapter(model_of(name, classes))
     check_adapter(adapter, perturbed(classes, 12))
     assert hasattr(adapter, "vjp") == (name in GRADIENT)
-    assert hasattr(adapter, "thresholds") == (name in SPLITTING)
+    assert (thresholds(adapter) is not None) == (name in SPLITTING)
 
 
 @cases
@@ -103,10 +104,14 @@ def test_columns_are_found_by_name_and_missing_ones_reported():
     frame = pd.DataFrame(x, columns=COLUMNS)
     adapter = sklearn_adapter(LogisticRegression().fit(frame, y))
     assert np.allclose(adapter.predict(frame[COLUMNS[::-1]]), adapter.predict(x), rtol=0, atol=1e-12)
-    with pytest.raises(InputError, match="'c3'"):
+    with pytest.raises(ValueError, match=r"missing:\n- c3"):
         adapter.predict(frame.drop(columns="c3"))
-    with pytest.raises(InputError, match="expected 8 columns"):
+    with pytest.raises(InputError, match="'c3'"):
+        adapter.quick(frame.drop(columns="c3"))
+    with pytest.raises(InputError, match="rows of 5 columns"):
         adapter.predict(x[:, :5])
+    with pytest.raises(InputError, match="expected 8 columns"):
+        adapter.quick(x[:, :5])
 
 
 def test_a_pipeline_of_raw_columns_predicts_frames():
@@ -195,15 +200,18 @@ def test_a_classifier_is_no_encoder():
 def test_missing_values_are_refused_where_the_model_refuses_them():
     x = perturbed(2, 3)
     x[1, 2] = np.nan
+    adapter = sklearn_adapter(model_of("mlp relu", 2))
+    with pytest.raises(ValueError, match="contains NaN"):
+        adapter.predict(x)
     with pytest.raises(InputError, match="missing or infinite"):
-        sklearn_adapter(model_of("mlp relu", 2)).predict(x)
+        adapter.quick(x)
 
 
 def test_xgboost_classifiers_go_to_xgboost_and_all_others_to_sklearn():
     x, y = table(2)
-    assert adapt(XGBClassifier(n_estimators=2).fit(x, y))[0] == "xgboost"
-    assert adapt(model_of("logistic", 2))[0] == adapt(model_of("forest", 2))[0] == "sklearn"
-    assert adapt(fitted(PCA(2), 2), role="transform")[0] == "sklearn"
+    assert adapted(XGBClassifier(n_estimators=2).fit(x, y)).name == "xgboost"
+    assert adapted(model_of("logistic", 2)).name == adapted(model_of("forest", 2)).name == "sklearn"
+    assert adapted(fitted(PCA(2), 2), role="transform").name == "sklearn"
     assert [spec.name for spec in cfproto_adapters()] == ["sklearn"]
 
 

@@ -28,7 +28,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PolynomialFeatures, RobustScaler, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
-from sklearn_models import COLUMNS, labels, perturbed, table
+from sklearn_models import COLUMNS, labels, perturbed, table, thresholds
 
 from cfproto_plugin import CounterfactualExplainer
 from cfproto_plugin.testing import check_adapter
@@ -116,7 +116,7 @@ def test_boosting_of_other_models_is_left_to_predict_proba():
     model = fit(AdaBoostClassifier(GaussianNB(), n_estimators=5, random_state=0), 3)
     adapter = sklearn_adapter(model)
     assert walked(model) is None
-    assert not hasattr(adapter, "thresholds")
+    assert thresholds(adapter) is None
     assert np.array_equal(labels(adapter, perturbed(3)), model.predict(perturbed(3)))
 
 
@@ -159,7 +159,7 @@ def test_a_moved_threshold_walks_what_is_inside(inner):
     model = fit(model, 2)
     adapter = sklearn_adapter(model)
     assert np.array_equal(labels(adapter, perturbed(2)), model.predict(perturbed(2)))
-    assert [t.tolist() for t in adapter.thresholds()] == [t.tolist() for t in splits(model.estimator_)]
+    assert [t.tolist() for t in thresholds(adapter)] == [t.tolist() for t in splits(model.estimator_)]
 
 
 SPLITTING = {
@@ -192,7 +192,7 @@ def test_predictions_change_just_across_thresholds_and_nowhere_else(name, classe
     model = clone(SPLITTING[name]).fit(raw(x), y)
     adapter = sklearn_adapter(model)
     check_adapter(adapter, raw(perturbed(classes, 4)))
-    found = adapter.thresholds()
+    found = thresholds(adapter)
     assert sum(len(values) for values in found) > 4
     for column, values in enumerate(found):
         near = values.astype(np.float32)
@@ -210,7 +210,7 @@ def test_thresholds_of_a_single_tree_are_its_splits(name):
     x, y = table(2)
     options = {"max_iter": 1, "max_leaf_nodes": 6} if name == "histogram" else {"n_estimators": 1}
     model = clone(SPLITTING[name]).set_params(**options).fit(x, y)
-    found = sklearn_adapter(model).thresholds()
+    found = thresholds(sklearn_adapter(model))
     for column, values in enumerate(found):
         for t in values:
             around = np.tile(x, (2, 1))
@@ -235,7 +235,7 @@ def test_thresholds_of_a_single_tree_are_its_splits(name):
 def test_models_that_depend_on_more_than_splits_of_their_columns_have_no_thresholds(model):
     x, y = table(2)
     adapter = sklearn_adapter(clone(model).fit(np.rint(np.abs(x)), y))
-    assert not hasattr(adapter, "thresholds")
+    assert thresholds(adapter) is None
     check_adapter(adapter, np.rint(np.abs(perturbed(2, 4))))
 
 
@@ -259,12 +259,12 @@ def test_splits_between_missing_and_present_have_no_threshold():
     for model in (HISTOGRAM, FOREST):
         adapter = sklearn_adapter(clone(model).fit(holes, y))
         assert np.array_equal(adapter.predict(holes).argmax(axis=1), y)
-        assert all((np.abs(values) < 1e10).all() for values in adapter.thresholds())
+        assert all((np.abs(values) < 1e10).all() for values in thresholds(adapter))
 
 
 def test_trees_without_splits_behind_a_scaler_have_empty_thresholds():
     x, y = table(2)
-    found = sklearn_adapter(make_pipeline(StandardScaler(), FOREST).fit(np.ones_like(x), y)).thresholds()
+    found = thresholds(sklearn_adapter(make_pipeline(StandardScaler(), FOREST).fit(np.ones_like(x), y)))
     assert [len(values) for values in found] == [0] * 8
 
 

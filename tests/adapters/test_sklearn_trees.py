@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
-from sklearn_models import COLUMNS, TREES, labels, model_of, perturbed, table
+from sklearn_models import COLUMNS, TREES, labels, model_of, perturbed, table, thresholds
 
 from cfproto_plugin.testing import check_adapter
 
@@ -63,7 +63,7 @@ def test_missing_values_go_where_the_model_sends_them(model, trained_on_missing)
     assert np.array_equal(adapter.predict(holes), model.predict_proba(holes))
     frame = pd.DataFrame(holes, columns=COLUMNS).convert_dtypes()
     assert np.array_equal(adapter.predict(frame), model.predict_proba(holes))
-    assert all(np.isfinite(values).all() for values in adapter.thresholds())
+    assert all(np.isfinite(values).all() for values in thresholds(adapter))
 
 
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, 1e300])
@@ -93,14 +93,14 @@ def test_thresholds_are_the_splits_of_all_trees(name):
         for node in range(inner.node_count):
             if inner.children_left[node] != inner.children_right[node]:
                 expected[inner.feature[node]].add(inner.threshold[node])
-    assert [set(values.tolist()) for values in adapter.thresholds()] == expected
-    assert all(values.dtype == np.float64 for values in adapter.thresholds())
+    assert [set(values.tolist()) for values in thresholds(adapter)] == expected
+    assert all(values.dtype == np.float64 for values in thresholds(adapter))
 
 
 def test_a_column_without_splits_has_an_empty_array_of_thresholds():
     x, y = table(2)
     only_first = x * ([1] + [0] * 7)
-    found = sklearn_adapter(DecisionTreeClassifier(max_depth=2).fit(only_first, y)).thresholds()
+    found = thresholds(sklearn_adapter(DecisionTreeClassifier(max_depth=2).fit(only_first, y)))
     assert len(found[0])
     assert [len(values) for values in found[1:]] == [0] * 7
 
@@ -108,7 +108,7 @@ def test_a_column_without_splits_has_an_empty_array_of_thresholds():
 def test_crossing_a_threshold_changes_the_leaf_and_nothing_in_between_does():
     x, y = table(3)
     model = DecisionTreeClassifier(random_state=0).fit(x, y)
-    found = sklearn_adapter(model).thresholds()
+    found = thresholds(sklearn_adapter(model))
     tree = model.tree_
     row = x[0].copy()
     at_root, column = tree.threshold[0], tree.feature[0]

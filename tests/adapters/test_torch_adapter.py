@@ -18,7 +18,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from cfproto_plugin.errors import InputError, ModelError
-from cfproto_plugin.plugins.claims import adapt
+from cfproto_plugin.plugins import adapted
 from cfproto_plugin.testing import check_adapter
 
 RNG = np.random.default_rng(0)
@@ -136,9 +136,9 @@ def test_float64_module_is_differentiated_in_float64():
 
 
 def test_module_is_claimed_by_torch():
-    name, adapter = adapt(mlp())
-    assert name == "torch"
-    assert isinstance(adapter, TorchAdapter)
+    found = adapted(mlp())
+    assert found.name == "torch"
+    assert isinstance(found.adapter, TorchAdapter)
 
 
 def test_plugins_of_networks_load_without_importing_a_framework():
@@ -171,7 +171,7 @@ def test_plugins_of_networks_load_without_importing_a_framework():
 )
 def test_meaning_of_the_output_is_found_once_and_logged(model, meaning, source, caplog):
     adapter = TorchAdapter(model)
-    with caplog.at_level(logging.INFO, logger="cfproto_adapters"):
+    with caplog.at_level(logging.INFO, logger="cfproto_plugin"):
         first = adapter.predict(ROWS)
         adapter.predict(ROWS)
     (record,) = caplog.records
@@ -387,7 +387,7 @@ def test_adapter_survives_pickling_with_what_it_found_out():
     adapter = TorchAdapter(mlp())
     expected = adapter.predict(ROWS)
     again = pickle.loads(pickle.dumps(adapter))  # noqa: S301 our own bytes
-    assert again._meaning == "logits"
+    assert again._reader._meaning == "logits"
     np.testing.assert_array_equal(again.predict(ROWS), expected)
 
 

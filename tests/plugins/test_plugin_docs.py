@@ -42,6 +42,7 @@ def translated(command, python):
     name, *arguments = shlex.split(command)
     known = {
         "python": [python],
+        "sed": ["sed"],
         "pytest": [python, "-m", "pytest", "-p", "no:cacheprovider"],
         "cfproto": [python, "-c", CFPROTO],
         "pip": [sys.executable, "-m", "pip", "--python", python, "-q"],

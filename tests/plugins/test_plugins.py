@@ -63,11 +63,11 @@ BROKEN = {
     "forgotten return": ("@hookimpl\ndef cfproto_adapters(): pass", "offers nothing"),
     "not a list": (
         "@hookimpl\ndef cfproto_distances(): return DistanceSpec('acme', dict)",
-        "cfproto_distances returned DistanceSpec(name='acme', factory=<class 'dict'>, contract=1); expected a list of DistanceSpec",
+        "returned DistanceSpec(name='acme', factory=<class 'dict'>, contract=1); expected a list of DistanceSpec",
     ),
     "wrong kind": (
         "@hookimpl\ndef cfproto_prototypes(): return [DistanceSpec('acme', dict)]",
-        "cfproto_prototypes returned DistanceSpec(name='acme', factory=<class 'dict'>, contract=1); expected PrototypeSpec",
+        "cfproto_prototypes returned DistanceSpec(name='acme', factory=<class 'dict'>, contract=1); expected Prototype",
     ),
     "no factory": (
         "@hookimpl\ndef cfproto_distances(): return [DistanceSpec('acme', None)]",
@@ -106,14 +106,12 @@ BROKEN = {
         "adapter 'acme' has '.acme' among its files; expected ModelFile objects",
     ),
     "suffix without a dot": (
-        "from cfproto_plugin import ModelFile\n@hookimpl\ndef cfproto_adapters():\n"
-        "    return [AdapterSpec('acme', ('acme:Net',), dict, files=(ModelFile(('acme',), open),))]",
+        "@hookimpl\ndef cfproto_adapters(): yield AdapterSpec('a', ('b:C',), dict, files=(ModelFile(('acme',), len),))",
         "reads files with the suffixes ('acme',); expected a tuple such as ('.json',), in lower case",
     ),
     "file without a reader": (
-        "from cfproto_plugin import ModelFile\n@hookimpl\ndef cfproto_adapters():\n"
-        "    return [AdapterSpec('acme', ('acme:Net',), dict, files=(ModelFile(('.acme',), None),))]",
-        "adapter 'acme': load of ('.acme',) is None; expected a function",
+        "@hookimpl\ndef cfproto_adapters(): yield AdapterSpec('a', ('b:C',), dict, files=(ModelFile(('.ac',), None),))",
+        "adapter 'a': load of ('.ac',) is None; expected a function",
     ),
     "claim without a module": (
         "@hookimpl\ndef cfproto_adapters(): return [AdapterSpec('acme', (':Net',), dict)]",

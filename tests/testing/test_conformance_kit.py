@@ -249,18 +249,6 @@ class SwitchesTheModelWhenMade(GoodNetAdapter):
         model.training = False
 
 
-class TakesNoRole(GoodNetAdapter):
-    def __init__(self, model, **options):
-        if "role" in options:
-            raise TypeError("unexpected keyword argument 'role'")
-        super().__init__(model, **options)
-
-
-class TakesNoOptions(GoodNetAdapter):
-    def __init__(self, model, *, role="classifier"):
-        super().__init__(model, role=role)
-
-
 def spec(factory=GoodNetAdapter, *claims):
     return AdapterSpec("net", claims or (f"{__name__}:Net",), factory)
 
@@ -435,7 +423,6 @@ CONSTANT = testing.output_is_constant_between_neighbouring_thresholds
 MODE = testing.model_training_mode_is_untouched
 PARAMETERS = testing.model_parameters_are_untouched
 MADE = testing.the_factory_makes_what_it_promises
-OPTIONS = testing.the_factory_takes_options_it_does_not_know
 UNTOUCHED = testing.the_factory_leaves_the_model_untouched
 CLAIMS = testing.the_spec_claims_its_own_model
 SHAPES = testing.points_and_classes_have_the_promised_shapes
@@ -482,9 +469,6 @@ SPECS = [
     (MADE, lambda: (spec(raising), Net()), "failed: KeyError: 'weights'"),
     (MADE, lambda: (spec(lambda model, **options: 3), Net()), "returned 3, which has no method predict"),
     (MADE, lambda: (spec(lambda model, **options: GoodNetAdapter), Net()), "has no method predict"),
-    (OPTIONS, lambda: (spec(TakesNoRole), Net()), "unexpected keyword argument 'role'"),
-    (OPTIONS, lambda: (spec(TakesNoOptions), Net()), "unexpected keyword argument 'an_option_of_a_later_version'"),
-    (OPTIONS, lambda: (DistanceSpec("d", lambda: None),), "unexpected keyword argument"),
     (UNTOUCHED, lambda: (spec(ChangesTheModelWhenMade), Net()), "changed the model: weight"),
     (UNTOUCHED, lambda: (spec(SwitchesTheModelWhenMade), Net()), "took the model out of training mode"),
     (testing.loading_imports_no_framework, lambda: ("cfproto_test_heavy",), "imports cfproto_test_framework, pandas: "),

@@ -69,16 +69,14 @@ class Rows:
     def native(self, x: Any) -> Any:
         """Return the rows as the model's own methods want them."""
         if hasattr(x, "columns"):
-            return self._in_order(x) if self.accepts_frames else x.to_numpy()
+            return self._in_order(x) if self.accepts_frames else _without_na(x.to_numpy())
         rows = _flat(x)
         return rows if self.names is None or not isinstance(rows, np.ndarray) else self._frame(rows)
 
     def array(self, x: Any) -> Array:
         """Return the rows as a float array (n, columns) for a model that is recomputed."""
         if hasattr(x, "columns"):
-            x = self._columns(x).to_numpy()
-            if x.dtype == object:
-                x = np.where(_missing(x), np.nan, x).astype(np.float64)
+            x = _without_na(self._columns(x).to_numpy())
         rows: Array = _flat(np.asarray(x))
         if rows.dtype.kind != "f":
             rows = rows.astype(np.float64)
@@ -103,6 +101,9 @@ def _flat(x: Any) -> Any:
     return x.reshape(len(x), -1) if getattr(x, "ndim", 2) > 2 else x  # noqa: PLR2004
 
 
-def _missing(x: Array) -> Array:
-    """None, NaN and pandas' NA, of which none equals itself for certain."""
-    return np.array([[value is None or (value == value) is not True for value in row] for row in x])  # noqa: PLR0124
+def _without_na(x: Array) -> Array:
+    """NaN in place of pandas' NA, which NumPy and scikit-learn do not know."""
+    if x.dtype != object:
+        return x
+    is_na = np.array([type(value).__name__ == "NAType" for value in x.flat], dtype=bool)
+    return np.where(is_na.reshape(x.shape), np.nan, x)

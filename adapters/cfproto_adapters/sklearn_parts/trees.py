@@ -11,7 +11,7 @@ AdaBoost, whatever the number of rows; the walk takes 0.1 ms for one row.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 import numpy as np
@@ -61,13 +61,18 @@ class Walk:
         self._rows = Rows(model)
         self._takes_nan = _takes_nan(model)
         self._ensemble: TreeEnsemble | None = ensemble
+        self._compiled = _compiled(model)
         self.has_decision = hasattr(model, "decision_function")
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_ensemble": None}
+        return {**vars(self), "_ensemble": None, "_compiled": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._compiled = _compiled(self._model)
 
     def __call__(self, x: Any) -> Array:
-        """Return the probabilities (n, k); equal ones of models with a decision as `predict` of the model takes them."""
+        """Return the probabilities (n, k). Where the largest are equal, one with a decision is asked which it takes."""
         p = self.predict_proba(x)
         if self.has_decision:
             tied = np.flatnonzero((p == p.max(axis=1, keepdims=True)).sum(axis=1) > 1)
@@ -87,15 +92,17 @@ class Walk:
     def predict_proba(self, x: Any) -> Array:
         """Return what the model's own method does, (n, k), up to rounding."""
         rows = self._walkable(x)
-        return self._own("predict_proba", x) if rows is None else tree_probabilities(self.ensemble(), rows)
+        if rows is None:
+            return self._own("predict_proba", x)
+        return tree_probabilities(self.ensemble(), rows, self._compiled)
 
     def decision_function(self, x: Any) -> Array:
         """Return what the model's own method does, (n,) for two classes and (n, k) for more, up to rounding."""
         rows = self._walkable(x)
         if rows is None:
             return self._own("decision_function", x)
-        scores = tree_scores(self.ensemble(), rows) / _score_of_decision(self._model)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+        scores = tree_scores(self.ensemble(), rows, self._compiled) / _score_of_decision(self._model)
+        return scores if scores.shape[1] > 2 else np.asarray(np.diff(scores, prepend=0.0)[:, -1])  # noqa: PLR2004
 
     def _walkable(self, x: Any) -> Array | None:
         """The rows in the dtype in which they are compared; None where only the model knows what to do."""
@@ -111,6 +118,16 @@ class Walk:
             return np.asarray(getattr(self._model, method)(x if issparse(x) else self._rows.native(x)))
 
 
+def _compiled(model: Any) -> list[Callable[[Array], Array]] | None:
+    """What finds the leaves of each tree in compiled code, which holds no state; histogram boosting has none."""
+    if kind(model) == "HistGradientBoostingClassifier":
+        return None
+    if kind(model) in TREES:
+        return [model.tree_.apply]
+    stages = model.estimators_.flat if isinstance(model.estimators_, np.ndarray) else model.estimators_
+    return [estimator.tree_.apply for estimator in stages]
+
+
 def _mean(model: Any, estimators: Iterable[Any]) -> TreeEnsemble:
     trees = tuple(_tree(estimator.tree_, estimator.tree_.value[:, 0, :]) for estimator in estimators)
     base = np.zeros(trees[0].value.shape[1])
@@ -118,15 +135,14 @@ def _mean(model: Any, estimators: Iterable[Any]) -> TreeEnsemble:
 
 
 def _votes(model: Any) -> TreeEnsemble:
-    """d = f_1 - f_0 for two classes, f / (k - 1) for more; the votes of one tree are -1 / (k - 1) and 1."""
+    """f / (k - 1), where the votes of one tree are 1 and -1 / (k - 1)."""
     k, classes = len(model.classes_), np.asarray(model.classes_)
     trees = []
     for estimator, weight in zip(model.estimators_, model.estimator_weights_, strict=False):  # 0 for trees never grown
         predicted = estimator.classes_.take(estimator.tree_.value[:, 0, :].argmax(axis=1))
         votes = np.where(predicted[:, None] == classes, weight, -1 / (k - 1) * weight)
-        trees.append(_tree(estimator.tree_, votes[:, 1:] - votes[:, :1] if k == 2 else votes))  # noqa: PLR2004
-    norm = float(model.estimator_weights_.sum()) * (k - 1)
-    return _boosted(model, trees, np.zeros(trees[0].value.shape[1]), "float32", norm)
+        trees.append(_tree(estimator.tree_, votes))
+    return _boosted(model, trees, np.zeros(k), "float32", float(model.estimator_weights_.sum()) * (k - 1))
 
 
 def _gradient_boosting(model: Any) -> TreeEnsemble | None:

@@ -12,7 +12,7 @@ import numpy as np
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.candidates import Candidates, cheapest
 from cfproto_plugin.search.clock import Clock
-from cfproto_plugin.search.judge import Judge, margin_of
+from cfproto_plugin.search.judge import Judge
 from cfproto_plugin.search.model import Answer
 from cfproto_plugin.tables.geometry import changed
 
@@ -49,18 +49,9 @@ def confirm(judge: Judge, clock: Clock, points: Candidates) -> Confirmed:
 
 def _own_answer(judge: Judge, points: Candidates) -> Answer:
     """Ask the model itself, and forget what it does not agree to."""
-    answer = judge.model.answer(points.table)
-    points.valid[:] &= _has_class(judge, points.row, answer)
-    return answer
-
-
-def _has_class(judge: Judge, row: Array, answer: Answer) -> Array:
-    """Which answers (m,) are of a class that is allowed to their line."""
-    config, allowed = judge.task.config, judge.task.allowed[row]
-    if judge.model.has_own_decision:
-        at = np.arange(len(row)), answer.label
-        return np.asarray(allowed[at] & (answer.proba[at] >= (config.min_proba or 0)))
-    return margin_of(answer.proba, allowed, config.kappa, config.min_proba) > 0
+    proba, decision = judge.model.own(points.table)
+    points.valid[:] &= judge.margin_by(proba, decision, points.row) > 0
+    return Answer.of(proba, decision)
 
 
 def _look(judge: Judge, clock: Clock, points: Candidates, answer: Answer, at: Array) -> Array:
@@ -68,13 +59,14 @@ def _look(judge: Judge, clock: Clock, points: Candidates, answer: Answer, at: Ar
     table, owner, cost = points.table[at], at, points.cost[at]
     if not clock.is_over():
         fewer, whose, price = _one_less(judge, points, at)
-        table, owner, cost = (np.concatenate(both) for both in ((table, fewer), (owner, whose), (cost, price)))
-    proba = judge.model.quick(table)
-    good = margin_of(proba, judge.task.allowed[points.row[owner]], judge.task.config.kappa, judge.task.config.min_proba)
-    good = (good > 0) & judge.keeps_rules(table, points.row[owner])
+        table, owner = np.concatenate([table, fewer]), np.concatenate([owner, whose])
+        cost = np.concatenate([cost, price])
+    proba, row = judge.model.quick(table), points.row[owner]
+    decision = judge.model.decision(table) if judge.model.decides else None
+    good = (judge.margin_by(proba, decision, row) > 0) & judge.keeps_rules(table, row)
+    said = Answer.of(proba, decision)
     points.valid[at] = good[: len(at)]
-    answer.proba[at] = proba[: len(at)]
-    answer.label[at] = proba[: len(at)].argmax(axis=1)
+    answer.proba[at], answer.label[at] = said.proba[: len(at)], said.label[: len(at)]
     better = np.flatnonzero(good[len(at) :]) + len(at)
     if not len(better):
         return better
