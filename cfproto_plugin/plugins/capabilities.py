@@ -139,11 +139,6 @@ class Adapted:
         found: list[Array] | None = None if method is None else method()
         return tree_thresholds(self.trees) if found is None and self.trees is not None else found
 
-    @property
-    def names_classes(self) -> bool:
-        """Whether the adapter has labels of its own."""
-        return getattr(self.adapter, "classes", None) is not None
-
     def classes(self, n_columns: int) -> Array:
         """The labels of the probability columns, asked after the first prediction; 0, 1, ... if it has none."""
         found = getattr(self.adapter, "classes", None)

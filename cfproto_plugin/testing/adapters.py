@@ -47,7 +47,7 @@ def adapter_checks(
     known = Adapted.of(adapter, type(adapter).__name__)
     transform = "" if role == "classifier" else f"its role is {role}"
     frame = "the rows are a DataFrame" if hasattr(x, "iloc") else ""
-    no_classes = transform or ("" if known.names_classes else "the adapter has no classes")
+    no_classes = transform or ("" if known.has_classes else "the adapter has no classes")
     no_vjp = frame or ("" if known.vjp is not None else "the adapter has no vjp(x)")
     no_splits = frame or ("" if known.thresholds is not None else "the adapter has no thresholds()")
     unknown = "the model was not given" if model is None else ""
