@@ -33,9 +33,10 @@ def pytest_ignore_collect(collection_path):
     return True if absent(IMPORTED.get(collection_path.name, ())) else None
 
 
-def pytest_report_header():
-    left_out = {name: absent(packages) for name, packages in IMPORTED.items()}
-    return [f"left out: {name}, needs {', '.join(packages)}" for name, packages in left_out.items() if packages]
+def pytest_terminal_summary(terminalreporter):
+    for name, packages in IMPORTED.items():
+        if missing := absent(packages):
+            terminalreporter.write_line(f"left out: {name} needs {', '.join(missing)}, which is not installed")
 
 
 def pytest_collection_modifyitems(items):

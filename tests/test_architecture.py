@@ -7,6 +7,7 @@ the end hand small trees that break a rule to the same functions.
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable, Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -76,6 +77,7 @@ class Edge(NamedTuple):
         return f"{self.source} imports {self.target} (line {self.line})"
 
 
+@functools.cache
 def sources(top: Path, package: str = CORE) -> list[Source]:
     """The files of a package below top, in order."""
     found, folder = [], top / package

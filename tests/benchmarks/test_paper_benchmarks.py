@@ -132,6 +132,7 @@ def test_a_direction_without_a_number_holds_if_the_bounds_stay_apart(bench):
     assert bench.claims.compared("EN", far, a, direction=1).ours == pytest.approx(0.3)
 
 
+@pytest.mark.slow
 def test_breast_cancer_goes_on_where_it_was_stopped(bench, small, tmp_path, monkeypatch):
     experiment = bench.breast_cancer
     methods = experiment.methods(small)[1:4]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+pytestmark = pytest.mark.slow
 PAPER = Path(__file__).parents[2] / "benchmarks" / "paper"
 NAMES = (
     "common",
@@ -93,7 +94,6 @@ def test_chunks_hold_every_class_and_do_not_overlap(bench):
     assert len(np.unique(np.concatenate(chunks))) == 150
 
 
-@pytest.mark.slow
 def test_the_steps_of_values_of_c_without_a_counterfactual_count(bench, experiment):
     searches, x = experiment.searches, experiment.test[0][:6]
     found = searches.solver(bench.mnist_searches.Setting("A", "A"))(np.arange(6), x)
@@ -104,7 +104,6 @@ def test_the_steps_of_values_of_c_without_a_counterfactual_count(bench, experime
     assert number.max() > 0
 
 
-@pytest.mark.slow
 def test_counterfactuals_have_the_class_they_claim(bench, experiment):
     of_losses = experiment.find(bench.mnist_searches.LOSSES)
     assert sum(found.valid.any() for found in of_losses.values()) >= 4
@@ -126,7 +125,6 @@ def test_prototypes_are_fitted_once_on_all_images_and_k_changes_them(experiment)
     assert not np.allclose(one, whole)
 
 
-@pytest.mark.slow
 def test_the_main_experiment_writes_its_files_and_goes_on_where_it_was(bench, places, size, monkeypatch):
     bench.mnist.main(places, size)
     page = (places.docs / "paper-mnist.md").read_text()

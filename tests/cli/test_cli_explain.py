@@ -321,6 +321,7 @@ def test_extra_column_is_refused_and_the_option_that_drops_it_is_named(folder):
     assert "--drop target" in said
 
 
+@pytest.mark.needs("torch")
 def test_columns_of_the_training_table_rule_where_the_model_names_none(folder, network, tmp_path):
     (tmp_path / "named.csv").write_text((folder / "rows.csv").read_text().replace("worst area", "worst_area"))
     save_torch(network, tmp_path / "net.pt")

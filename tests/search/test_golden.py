@@ -28,7 +28,9 @@ def explained(golden, model, loss):
     return explainer, explainer.explain(golden.x)
 
 
-@pytest.mark.parametrize("build", [networks.in_torch, networks.in_keras, networks.in_sklearn])
+@pytest.mark.parametrize(
+    "build", [networks.in_torch, pytest.param(networks.in_keras, marks=pytest.mark.slow), networks.in_sklearn]
+)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_golden_counterfactuals_are_reproduced(golden, loss, build):
     _, e = explained(golden, build(golden.layers), loss)
