@@ -1,32 +1,45 @@
-# make demo   explain a model in a light environment of its own (no torch, no tensorflow)
-# make test   lint and the whole test suite, in an environment with every framework
-# make bench  all benchmarks: our own, and the same models and rows with alibi, DiCE, NICE and treecf, each in an
-#             environment of its own; bench-own and bench-peers are its halves
-# make bench-paper   the paper's experiments, hours of them; MNIST and Adult are read from CFPROTO_DATA or downloaded
+# make demo           explain a model in a light environment of its own (no torch, no tensorflow)
+# make test           lint and the whole test suite, in an environment with every framework
+# make quick          lint and the tests that matter while editing, under two minutes
+# make test-pythons   the core's tests in light environments, on each of Python 3.11, 3.12 and 3.13 that is installed
+# make docs           the pages, as HTML
+# make bench          all benchmarks: our own, and the same models and rows with alibi, DiCE, NICE and treecf, each in an
+#                     environment of its own; bench-own and bench-peers are its halves
+# make bench-paper    the paper's experiments, hours of them; MNIST and Adult are read from CFPROTO_DATA or downloaded
 PYTHON ?= python3
 ENV := .venv
 DEMO_ENV := .venv-demo
 PINS := tests/constraints.txt
 PAPER := breast_cancer adult mnist mnist_sweep mnist_black_box mnist_comparison
 INSTALL := -m pip install -q --no-compile -c $(PINS)
+PYTEST := $(ENV)/bin/python -m pytest -n 2 --dist loadfile
 
-.PHONY: demo test lint bench bench-own bench-peers bench-paper docs clean
+.PHONY: demo test quick test-pythons lint docs bench bench-own bench-peers bench-paper clean
 
 demo: $(DEMO_ENV)/ready
 	$(DEMO_ENV)/bin/cfproto demo
 
 test: lint
-	$(ENV)/bin/python -m pytest
+	$(PYTEST)
+
+quick: lint
+	$(PYTEST) -q -m "not slow and not install and not data"
+
+test-pythons:
+	$(PYTHON) tests/pythons.py
 
 lint: $(ENV)/ready
 	$(ENV)/bin/ruff check .
 	$(ENV)/bin/ruff format --check .
 	$(ENV)/bin/mypy
 
+docs: $(ENV)/ready
+	$(ENV)/bin/mkdocs build --strict -f - < docs/mkdocs.yml
+
 bench: bench-own bench-peers
 
 bench-own: $(ENV)/ready
-	OMP_NUM_THREADS=1 PYTHONPATH=tests $(ENV)/bin/python benchmarks/run.py
+	OMP_NUM_THREADS=1 $(ENV)/bin/python benchmarks/run.py
 
 bench-peers: $(ENV)/ready
 	$(ENV)/bin/python benchmarks/peers/run.py
@@ -34,11 +47,9 @@ bench-peers: $(ENV)/ready
 bench-paper: $(ENV)/ready
 	for part in $(PAPER); do OMP_NUM_THREADS=1 $(ENV)/bin/python benchmarks/paper/$$part.py || exit 1; done
 
-docs: $(ENV)/docs
-	$(ENV)/bin/mkdocs build --strict -f - < docs/mkdocs.yml
-
 clean:
-	rm -rf $(ENV) $(DEMO_ENV) .venv-peers .cache site build dist cfproto-report.html .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(ENV) $(DEMO_ENV) .venv-3.* .venv-peers .cache site build dist cfproto-report.html
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # An environment is made anew when its stamp is older than what it was made from. xgboost-cpu is imported as xgboost and
 # leaves out 470 MB of GPU libraries.
@@ -49,9 +60,5 @@ $(DEMO_ENV)/ready: pyproject.toml $(PINS)
 
 $(ENV)/ready: pyproject.toml $(PINS)
 	$(PYTHON) -m venv --clear $(ENV)
-	$(ENV)/bin/python $(INSTALL) -e ".[torch,keras,pandas,parquet,plots,test]" xgboost-cpu
-	touch $@
-
-$(ENV)/docs: $(ENV)/ready
-	$(ENV)/bin/python $(INSTALL) -e ".[docs]"
+	$(ENV)/bin/python $(INSTALL) -e ".[torch,keras,pandas,parquet,docs,test]" xgboost-cpu
 	touch $@

@@ -10,44 +10,41 @@ splits with other models, which had no part in the choice. `predicted` is the ra
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from cfproto_plugin import CounterfactualExplainer, SearchConfig
-from cfproto_plugin.search.methods import path
-from cfproto_plugin.search.refine import moves, points, polish
+from cfproto_plugin.search.tuning import Tuning
 
 ROWS, CHOSEN, AGAIN = 60, 1, 2  # seeds of the splits, the made data and the models
-Change = tuple[Any, str, Any]
-CHANGES: dict[str, tuple[Change, ...]] = {
-    "as they are": (),
-    "2 starts instead of 4": ((points, "_STARTS", 2),),
-    "6 starts": ((points, "_STARTS", 6), (polish, "_KEPT", (6, 1))),
-    "2 points in the second round instead of 1": ((polish, "_KEPT", (4, 2, 1)),),
-    "6 points on every path instead of 8": ((path, "_ROUGH", 6),),
-    "12 points on every path": ((path, "_ROUGH", 12),),
-    "4 places inwards instead of 8": ((moves, "_PLACES", 4), (moves, "_EVERY", 2)),
-    "12 places inwards": ((moves, "_PLACES", 12), (moves, "_EVERY", 6)),
-    "1 place outwards instead of 2": ((moves, "_EVERY", 8),),
-    "4 places outwards": ((moves, "_EVERY", 2),),
-    "moves that add half the cost, not a fifth": ((moves, "_DEAREST", 0.5),),
-    "16 prices instead of 24": ((polish, "_TRADES", np.linspace(0, 1, 16)),),
-    "32 prices": ((polish, "_TRADES", np.linspace(0, 1, 32)),),
-    "rounds as long as they gain a fifth, not 35 %": ((polish, "_WORTH", 0.2),),
-    "rounds as long as they gain half": ((polish, "_WORTH", 0.5),),
+CHANGES: dict[str, Tuning] = {
+    "as they are": Tuning(),
+    "2 starts instead of 4": Tuning(starts=2),
+    "6 starts": Tuning(starts=6, kept=(6, 1)),
+    "2 points in the second round instead of 1": Tuning(kept=(4, 2, 1)),
+    "6 points on every path instead of 8": Tuning(rough=6),
+    "12 points on every path": Tuning(rough=12),
+    "4 places inwards instead of 8": Tuning(inward=4, outward_every=2),
+    "12 places inwards": Tuning(inward=12, outward_every=6),
+    "1 place outwards instead of 2": Tuning(outward_every=8),
+    "4 places outwards": Tuning(outward_every=2),
+    "moves that add half the cost, not a fifth": Tuning(largest_rise=0.5),
+    "16 prices instead of 24": Tuning(prices=16),
+    "32 prices": Tuning(prices=32),
+    "rounds as long as they gain a fifth, not 35 %": Tuning(worth=0.2),
+    "rounds as long as they gain half": Tuning(worth=0.5),
 }
 
 
 def measure() -> list[dict[str, Any]]:
     """One line per change."""
     groups = [_cases(CHOSEN), _cases(AGAIN)]
-    standard = [_explained(group) for group in groups]
+    standard = [_explained(group, Tuning()) for group in groups]
     lines = []
-    for name, changes in CHANGES.items():
-        with _changed(changes):
-            chosen, again = (_ratios(_explained(g), s) for g, s in zip(groups, standard, strict=True))
+    for name, tuning in CHANGES.items():
+        chosen, again = (_ratios(_explained(g, tuning), s) for g, s in zip(groups, standard, strict=True))
         lines.append(
             {
                 "constants": name,
@@ -100,10 +97,14 @@ def _cases(seed: int) -> list[tuple[CounterfactualExplainer, np.ndarray]]:
     return cases
 
 
-def _explained(cases: list[tuple[CounterfactualExplainer, np.ndarray]]) -> list[tuple[np.ndarray, float]]:
+def _explained(
+    cases: list[tuple[CounterfactualExplainer, np.ndarray]], tuning: Tuning
+) -> list[tuple[np.ndarray, float]]:
     """EN of every row and how many rows were predicted, per case."""
     found = []
     for explainer, rows in cases:
+        if explainer.fitted_ is not None:
+            explainer.fitted_ = replace(explainer.fitted_, tuning=tuning)
         e = explainer.explain(rows, progress=False)
         delta = np.abs(e.counterfactual - rows)
         found.append(((0.1 * delta + delta**2).sum(axis=1), e.meta["n_predicted_rows"]))
@@ -118,15 +119,3 @@ def _ratios(now: list[tuple[np.ndarray, float]], standard: list[tuple[np.ndarray
             for (en, count), (usual, usual_count) in zip(now, standard, strict=True)
         ]
     ).T
-
-
-@contextmanager
-def _changed(changes: tuple[Change, ...]) -> Iterator[None]:
-    before = [(module, name, getattr(module, name)) for module, name, _ in changes]
-    try:
-        for module, name, value in changes:
-            setattr(module, name, value)
-        yield
-    finally:
-        for module, name, value in before:
-            setattr(module, name, value)

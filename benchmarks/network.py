@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import networks  # of the tests
 import numpy as np
 from reference import GOLDEN, seconds
+from reference_network import in_torch
 
 from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
 
@@ -27,7 +27,7 @@ def measure() -> list[dict[str, Any]]:
     lines = [_line("reference, loss A", x, theirs, solved, taken)]
     for name, settings in {"default": {}, "polish=0": {"polish": 0.0}}.items():
         search = SearchConfig(beta=BETA, **settings)
-        model = networks.in_torch(layers)
+        model = in_torch(layers)
         explainer = CounterfactualExplainer(model, features=Features(scale=None), search=search).fit(train)
         found = np.asarray(explainer.explain(x).counterfactual)
         best = seconds(lambda: explainer.explain(x))[1]  # noqa: B023 called at once

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import networks  # of the tests
 import numpy as np
+import reference_network as networks
 
 from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
 

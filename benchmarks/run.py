@@ -73,7 +73,7 @@ def run(name: str) -> None:
         return
     result = {
         "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
-        "command": f"OMP_NUM_THREADS=1 PYTHONPATH=tests python benchmarks/run.py {name}",
+        "command": f"OMP_NUM_THREADS=1 python benchmarks/run.py {name}",
         "versions": {"python": platform.python_version(), **{package: version(package) for package in PACKAGES}},
         "lines": lines,
     }

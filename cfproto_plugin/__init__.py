@@ -1,5 +1,7 @@
 """Counterfactual explanations guided by class prototypes, for any classifier, as a suite of plugins."""
 
+from importlib.metadata import version
+
 from cfproto_plugin.config import SearchConfig
 from cfproto_plugin.explainer import CounterfactualExplainer
 from cfproto_plugin.explanation import Explanation
@@ -26,8 +28,11 @@ __all__ = [
     "ModelFile",
     "PrototypeSpec",
     "SearchConfig",
+    "__version__",
     "adapt",
     "hookimpl",
     "register",
     "unregister",
 ]
+
+__version__ = version("cfproto-plugin")

@@ -22,27 +22,29 @@ _PAPER: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """Settings of the search for objective c·L_pred + beta·L1 + L2 + gamma·L_AE + theta·L_proto.
+    """Settings of the search, which minimises c·L_pred + beta·L1 + L2 + gamma·L_AE + theta·L_proto.
 
-    A weight of 0 switches its term off. None means: chosen for the model at hand, as said below.
+    A weight of 0 switches its term off. None means: chosen for the model at hand, as described here. A setting that the
+    method in use ignores is refused when the explainer is fitted.
 
-    method: "path" follows the minimisers of the objective from the row to its prototypes as theta grows, "fista" is the
-        paper's iteration; "auto" takes the path whenever prototypes alone lead (neither L_pred nor L_AE).
-    theta: None is 200 with an encoder, 100 beside L_AE (both the paper's), 20 for prototypes in the search space. The
-        path runs over all values of theta; a given one is where it begins: the larger, the closer to the class. With
-        polish=0 it begins at 5 unless theta says otherwise.
-    gamma: None is 100 if an autoencoder was given, else 0.
-    c_init: None is 0 on the path and for models without gradients, else 1; c_steps: None is 1 if c_init is 0, else 5.
-    momentum: off by default: on the Breast Cancer network the counterfactuals of loss A lie at half the distance.
-    k: mean of the k nearest encodings, or k-th nearest item; None is 5 with an encoder and 1 for k-d trees, "all"
-        averages whole classes.
+    method: "path" follows the minimisers of the objective from the row to its prototypes as theta grows; "fista" is the
+        paper's iteration; "auto" is the path if the search has neither L_pred nor L_AE, else the iteration.
+    theta: weight of the prototype. None is 200 with an encoder, 100 beside L_AE (both the paper's), 20 for prototypes
+        in the search space. The path runs over all values of theta and begins at the given one: the larger, the closer
+        to the class. With polish=0 it begins at 5 unless theta is given.
+    gamma: None is 100 if there is an autoencoder, else 0.
+    kappa: by how much the new class must lead the others.
+    c_init: None is 0 on the path and for models without gradients, else 1. c_steps: None is 1 if c_init is 0, else 5.
+    max_iterations, learning_rate, momentum, clip: of the iteration; clip bounds every entry of the gradient. Without
+        momentum the counterfactuals of loss A on the Breast Cancer network lie at half the distance.
+    k: prototypes are the mean of the k nearest encodings, or the k-th nearest training row. None is 5 with an encoder
+        and 1 for k-d trees; "all" averages whole classes. k_type: "mean", or "point" for the k-th nearest encoding.
     eps: half the step of finite differences, one number or one per feature, in units of the search.
-    clip: bound on every entry of the gradient.
-    polish: from 0 (stay close to the class: no polishing) to 1 (close to the row: polish to the end); None
-        is 1 for tables searched by the path, else 0.
-    max_changes: at most so many columns differ. few_changes: what a changed column costs beside its distance, in units
-        of beta·L1 + L2: the higher, the fewer columns change. min_proba: the probability the new class must reach.
-    fallback: where the search finds nothing, try the nearest training rows of the wanted classes.
+    polish: from 0 (no polishing: close to the class) to 1 (polish to the end: close to the row). None is 1 for tables
+        searched by the path, else 0.
+    max_changes: the most columns that may differ. few_changes: what each changed column costs beside its distance, in
+        units of beta·L1 + L2. min_proba: the least probability of the new class.
+    fallback: where the search finds nothing, try the nearest training rows of the allowed classes.
     """
 
     method: Literal["auto", "path", "fista"] = "auto"

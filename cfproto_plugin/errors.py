@@ -21,8 +21,8 @@ from typing import Any
 class CfprotoError(Exception):
     """Base of all errors raised on purpose by this package.
 
-    row: the number of the row it is about. column: the name or index of the column. plugin: the plugin, as
-    `cfproto plugins` lists it. Each is None where the error has none.
+    row: the number of the row it is about. column: the name or index of the column. plugin: the name of the plugin, as
+    `cfproto plugins` lists it; several with commas. Each is None where the error has none.
     """
 
     def __init__(self, message: str, *, row: int | None = None, column: Any = None, plugin: str | None = None) -> None:

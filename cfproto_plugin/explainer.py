@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -12,15 +11,20 @@ from cfproto_plugin.config import SearchConfig
 from cfproto_plugin.errors import ConfigError, InputError, NotFittedError
 from cfproto_plugin.explanation import Explanation
 from cfproto_plugin.features import Features
-from cfproto_plugin.fitted import Fitted, Models, first_prediction
+from cfproto_plugin.fitted import Fitted, Models
 from cfproto_plugin.plugins.versions import versions
 from cfproto_plugin.protocols import Array, CategoryDistance, ModelAdapter, PrototypeProvider
-from cfproto_plugin.search.model import SearchModel
-from cfproto_plugin.search.problem import Problem
-from cfproto_plugin.search.progress import Progress, reporting
-from cfproto_plugin.search.solve import infeasible, solve
+from cfproto_plugin.report.sentences import how_in_words, why_not_in_words
+from cfproto_plugin.search.clock import Clock, Progress, reporting
+from cfproto_plugin.search.how import How
+from cfproto_plugin.search.judge import Judge
+from cfproto_plugin.search.model import Answer, SearchModel
+from cfproto_plugin.search.solve import Solved, solve
 from cfproto_plugin.search.targets import allowed_classes
+from cfproto_plugin.search.task import Task
 from cfproto_plugin.tables.columns import as_batch, is_frame
+from cfproto_plugin.tables.contradictions import contradictions
+from cfproto_plugin.tables.geometry import count_changed
 from cfproto_plugin.tables.space import FeatureSpace
 
 
@@ -60,8 +64,8 @@ class CounterfactualExplainer:
         self.seed = seed
         self.fitted_: Fitted | None = None
 
-    def fit(self, X_train: Any) -> Self:  # noqa: N803 the name every library of the field uses
-        """Learn columns, bounds and prototypes from training rows; their classes come from the model."""
+    def fit(self, X_train: Any, y: Any = None) -> Self:  # noqa: N803, ARG002 scikit-learn's names and habit
+        """Learn columns, bounds and prototypes from training rows; their classes come from the model, y is not used."""
         models = Models.of(self.model, self.adapter, self.encoder, self.autoencoder, self.seed)
         self.fitted_ = Fitted.learn(
             X_train, models, self.features, self.search, self.prototypes, self.distance, self.seed
@@ -87,26 +91,30 @@ class CounterfactualExplainer:
         """
         start = time.perf_counter()
         fitted = self._require_fitted()
-        if time_budget is not None and not time_budget > 0:
-            raise InputError(f"time_budget is {time_budget!r}; expected a positive number of seconds, or None")
-        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-            raise InputError(f"n is {n!r}; expected how many counterfactuals per row, a whole number of at least 1")
+        _check_numbers(n, time_budget)
         x = as_batch(x)
-        flat = fitted.space.columns.read(x)
+        table = fitted.space.columns.read(x)
         space = fitted.space if features is None else self._space(features)
-        model = SearchModel(fitted.models.classifier, space, len(fitted.classes), network=fitted.models.network)
-        proba = first_prediction(model, flat, "x")
-        allowed = allowed_classes(target, fitted.classes, proba.argmax(axis=1))
-        row = np.repeat(np.arange(len(flat)), n)
-        rows = space.rows(flat).take(row)
-        draft = _Draft.of(flat[row], proba[row], allowed[row], fitted.config.min_proba, infeasible(space, rows), n)
-        todo = np.flatnonzero(draft.open)
+        model = SearchModel(fitted.classifier, space, len(fitted.classes), fitted.tuning)
+        answer = model.first_answer(table, "x")
+        group = np.repeat(np.arange(len(table)), n)
+        allowed = allowed_classes(target, fitted.classes, answer.label)[group]
+        rows = space.rows(table).take(group)
+        lines = _Lines(fitted, rows.table, Answer(*(part[group] for part in answer)), allowed, group)
+        lines.settle(contradictions(space, rows))
+        todo = np.flatnonzero(lines.unsolved)
         with reporting(progress, "explaining") as tick:
-            deadline = np.inf if time_budget is None else start + time_budget
-            problem = Problem(rows.take(todo), allowed[row[todo]], model, fitted.config, deadline, tick, n)
-            draft.fill(todo, problem, *solve(fitted, problem))
-        lines = x.iloc[row] if is_frame(x) else x
-        return self._explanation(lines, flat[row], proba[row], row, draft, problem, time.perf_counter() - start)
+            clock = Clock(len(todo), np.inf if time_budget is None else start + time_budget, tick)
+            task = Task(rows.take(todo), allowed[todo], group[todo], space, fitted.config, fitted.tuning)
+            solved = solve(Judge(task, model), clock, fitted.guide)
+        lines.fill(todo, task, solved)
+        counts = {
+            "n_predict_calls": model.calls,
+            "n_polish_calls": solved.polish_calls,
+            "n_predicted_rows": model.predicted,
+        }
+        given = x.iloc[group] if is_frame(x) else x
+        return self._explanation(given, lines, counts, time.perf_counter() - start)
 
     __call__ = explain
 
@@ -115,7 +123,7 @@ class CounterfactualExplainer:
         state = (
             "not fitted"
             if known is None
-            else f"{known.models.classifier.name}, {known.plan.method}, {len(known.classes)} classes"
+            else f"{known.classifier.name}, {known.guide.plan.method}, {len(known.classes)} classes"
         )
         return f"CounterfactualExplainer({type(self.model).__name__}: {state})"
 
@@ -131,95 +139,120 @@ class CounterfactualExplainer:
             if given not in (known, getattr(Features(), name)):
                 raise ConfigError(f"{name} is settled by fit and cannot change per call; it was {known!r}")
         fitted = self._require_fitted()
-        return fitted.space.with_rules(features, fitted.train)
+        return fitted.space.with_rules(features, fitted.guide.train)
 
-    def _explanation(
-        self, x: Any, flat: Array, proba: Array, row: Array, draft: _Draft, problem: Problem, seconds: float
-    ) -> Explanation:
+    def _explanation(self, x: Any, lines: _Lines, counts: dict[str, int], seconds: float) -> Explanation:
         fitted = self._require_fitted()
-        none = np.isnan(draft.proba[:, 0])
-        reached = np.where(none, -1, np.where(none[:, None], 0, draft.proba).argmax(axis=1))
         columns = fitted.space.columns
         return Explanation(
-            original=columns.to_user(flat, x),
-            counterfactual=columns.to_user(draft.x, x),
-            status=draft.status,
-            message=draft.message,
-            original_class=fitted.classes[proba.argmax(axis=1)],
-            counterfactual_class=_named(fitted.classes, reached),
-            prototype_class=_named(fitted.classes, draft.kind),
-            original_proba=proba.astype(float),
-            counterfactual_proba=draft.proba,
+            original=columns.to_user(lines.original, x),
+            counterfactual=columns.to_user(lines.table, x),
+            status=lines.status,
+            message=lines.message,
+            original_class=fitted.classes[lines.answer.label],
+            counterfactual_class=_named(fitted.classes, lines.label),
+            prototype_class=_named(fitted.classes, lines.prototype),
+            original_proba=lines.answer.proba.astype(float),
+            counterfactual_proba=lines.proba,
+            distance=lines.distance,
+            margin=lines.margin(),
+            how=lines.how,
             classes=fitted.classes,
-            n_steps=draft.steps,
-            seconds=draft.seconds + (seconds - draft.seconds.sum()) / len(flat),
-            row=row,
+            n_steps=lines.steps,
+            seconds=lines.seconds + (seconds - lines.seconds.sum()) / len(lines.group),
+            row=lines.group,
             feature_names=None if columns.names is None else tuple(map(str, columns.names)),
             meta={
-                "adapter": fitted.models.classifier.name,
-                "method": fitted.plan.method,
-                "config": dict(vars(self.search)),
-                "weights": dict(vars(fitted.plan.weights)),
+                "adapter": fitted.classifier.name,
+                "method": fitted.guide.plan.method,
+                "config": dict(vars(fitted.config)),
                 "classes_without_prototype": list(fitted.absent),
                 "versions": versions(self.model),
                 "seed": self.seed,
-                "n_predict_calls": problem.model.calls,
-                "n_polish_calls": problem.polish_calls,
-                "n_predicted_rows": problem.model.predicted,
+                **counts,
                 "seconds": seconds,
             },
         )
 
 
-@dataclass
-class _Draft:
-    """The lines of the result while they are being filled in."""
+class _Lines:
+    """The lines of the result while they are being filled in: n answers to every row, all arrays of that length."""
 
-    x: Array
-    proba: Array
-    status: Array
-    message: Array
-    kind: Array
-    steps: Array
-    seconds: Array
-    open: Array
+    def __init__(self, fitted: Fitted, original: Array, answer: Answer, allowed: Array, group: Array) -> None:
+        n = len(group)
+        self.fitted, self.original, self.answer, self.allowed, self.group = fitted, original, answer, allowed, group
+        self.table = np.full_like(original, np.nan)
+        self.proba = np.full(answer.proba.shape, np.nan)
+        self.label, self.prototype = np.full(n, -1), np.full(n, -1)
+        self.status = np.full(n, "not_found", dtype=object)
+        self.message = np.full(n, "", dtype=object)
+        self.how = np.full(n, None, dtype=object)
+        self.steps, self.seconds, self.distance = np.zeros(n, dtype=int), np.zeros(n), np.full(n, np.nan)
+        self.unsolved = np.ones(n, dtype=bool)
 
-    @classmethod
-    def of(
-        cls, flat: Array, proba: Array, allowed: Array, min_proba: float | None, stuck: dict[int, str], copies: int
-    ) -> _Draft:
+    def settle(self, reasons: dict[int, str]) -> None:
         """Rows that are already in the target are done; rows whose rules contradict each other cannot be."""
-        n = len(flat)
-        own = np.arange(n), proba.argmax(axis=1)
-        there = allowed[own] & (proba[own] >= (min_proba or 0))
-        draft = cls(
-            x=np.where(there[:, None], flat, np.nan).astype(flat.dtype),
-            proba=np.where(there[:, None], proba.astype(float), np.nan),
-            status=np.where(there, "found", "not_found").astype(object),
-            message=np.where(there, "already in the target, returned unchanged", "").astype(object),
-            kind=np.full(n, -1),
-            steps=np.zeros(n, dtype=int),
-            seconds=np.zeros(n),
-            open=~there,
-        )
-        for i, reason in stuck.items():
+        each = np.arange(len(self.group))
+        own = each, self.answer.label
+        there = self.allowed[own] & (self.answer.proba[own] >= (self.fitted.config.min_proba or 0))
+        first = there & (np.searchsorted(self.group, self.group) == each)
+        self.unsolved = ~there
+        self.table[first], self.proba[first] = self.original[first], self.answer.proba[first]
+        self.label[first], self.distance[first] = self.answer.label[first], 0.0
+        self.status[first], self.how[first] = "found", How("unchanged")
+        self.message[there] = "already in the target: there is only the row itself"
+        self.message[first] = how_in_words(How("unchanged"), label=None, n_changes=0, distance=0.0)
+        for i, reason in reasons.items():
             if not there[i]:
-                draft.status[i], draft.message[i], draft.open[i] = "infeasible", reason, False
-        again = there & (np.arange(n) % copies > 0)
-        draft.x[again], draft.proba[again] = np.nan, np.nan
-        draft.status[again], draft.message[again] = "not_found", "already in the target: there is only the row itself"
-        return draft
+                self.status[i], self.message[i], self.unsolved[i] = "infeasible", reason, False
 
-    def fill(self, rows: Array, problem: Problem, status: list[str], message: list[str], proba: Array) -> None:
-        """Put in what a search found."""
-        best = problem.best
-        self.x[rows], self.proba[rows] = best.x, proba
-        self.status[rows], self.message[rows] = status, message
-        self.kind[rows], self.steps[rows], self.seconds[rows] = best.kind, best.steps, best.seconds
+    def fill(self, at: Array, task: Task, solved: Solved) -> None:
+        """Put in what a search found for the lines (m,)."""
+        good, trace, classes = solved.good, solved.trace, self.fitted.classes.tolist()
+        self.table[at], self.proba[at], self.label[at] = solved.table, solved.proba, solved.label
+        self.distance[at], self.seconds[at] = solved.distance, solved.seconds
+        self.prototype[at], self.steps[at] = trace["prototype"], trace["steps"]
+        self.status[at] = np.where(good, np.where(solved.by_search, "found", "fallback"), "not_found")
+        counts = count_changed(solved.table, task.rows.table)
+        for i, line in enumerate(at):
+            if not good[i]:
+                self.message[line] = self._why_not(i, task, solved)
+                continue
+            method, prototype, theta, step, c, _, before = trace[i].tolist()
+            how = How(method, classes[prototype] if prototype >= 0 else None, theta, step, c, before)
+            self.how[line] = how
+            self.message[line] = how_in_words(
+                how, label=classes[solved.label[i]], n_changes=int(counts[i]), distance=float(solved.cost[i])
+            )
+
+    def margin(self) -> Array:
+        """(n,) the probability of the new class minus the best other."""
+        each, label = np.arange(len(self.group)), np.maximum(self.label, 0)
+        others = self.proba.copy()
+        others[each, label] = -np.inf
+        return np.where(self.label < 0, np.nan, self.proba[each, label] - others.max(axis=1))
+
+    def _why_not(self, i: int, task: Task, solved: Solved) -> str:
+        wanted = self.fitted.classes[task.allowed[i]].tolist()
+        return why_not_in_words(
+            wanted,
+            in_time=solved.in_time,
+            further=bool(task.turn[i] and solved.good[task.first[i]]),
+            absent=all(label in self.fitted.absent for label in wanted),
+            min_proba=self.fitted.config.min_proba,
+            fallback=self.fitted.config.fallback,
+        )
+
+
+def _check_numbers(n: Any, time_budget: Any) -> None:
+    if time_budget is not None and not time_budget > 0:
+        raise InputError(f"time_budget is {time_budget!r}; expected a positive number of seconds, or None")
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+        raise InputError(f"n is {n!r}; expected how many counterfactuals per row, a whole number of at least 1")
 
 
 def _named(classes: Array, columns: Array) -> Array:
-    """Labels of the columns, None where the column is -1."""
+    """Labels of the columns (n,), None where the column is -1."""
     if (columns >= 0).all():
         return classes[columns]
     return np.array([None if column < 0 else classes.tolist()[column] for column in columns], dtype=object)

@@ -1,6 +1,6 @@
-"""The result of an explanation: a frozen record of arrays that can be sliced, tabulated, printed and written as JSON.
+"""The result of `explain`: a frozen record of arrays that can be sliced, tabulated, printed and written as JSON.
 
-pandas is used only where the rows came as a DataFrame or a frame is asked for, and is imported there.
+pandas is imported only where the rows came as a DataFrame or a frame is asked for.
 """
 
 from __future__ import annotations
@@ -8,14 +8,17 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from cfproto_plugin.errors import InputError
 from cfproto_plugin.files.exact_json import decode, encode
 from cfproto_plugin.helpers.frames import load_pandas
+from cfproto_plugin.report import as_html, as_text
+from cfproto_plugin.tables.cells import is_missing
+from cfproto_plugin.tables.geometry import changed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,10 +27,11 @@ if TYPE_CHECKING:
 
 FORMAT = "cfproto-explanation/1"
 _SHARED = ("classes", "feature_names", "meta")  # the same for every line; all other fields have one entry per line
+_UNKNOWN: Any = None  # stands for one missing value per line; older JSON lacks some fields
 
 
 class Change(NamedTuple):
-    """One cell that differs: `row` counts the rows that were explained, `feature` is a name or the index of a pixel."""
+    """One cell that differs: `row` is the row of x, `feature` the name of the column or the index of the pixel."""
 
     row: int
     feature: str | tuple[int, ...]
@@ -40,11 +44,16 @@ class Explanation:
     """Counterfactuals and how they were found, one line each; line i of every field belongs together.
 
     original, counterfactual: in the user's own type; a row of missing values where there is no counterfactual.
-    status: "found", "fallback" (a training row), "not_found" or "infeasible"; message says it in words.
+    status: "found", "fallback", "not_found", "infeasible" or "error"; message says why in words.
     original_class, counterfactual_class, prototype_class: labels; None where there is none.
+    distance: (n,) beta·L1 + L2 in search space. margin: (n,) the probability of the new class minus the largest other
+        one. NaN where there is no counterfactual.
+    how: (n,) a `How` record of how each counterfactual was found; None where there is none.
     original_proba, counterfactual_proba: (n, k), columns in the order of `classes`.
     n_steps, seconds: the gradient steps as the paper counts them, and the time of the line.
     row: the row of x that the line belongs to.
+
+    Arrays are read-only. DataFrames are not, but they are copies: writing into them does not reach the user's rows.
     """
 
     original: Any
@@ -54,6 +63,9 @@ class Explanation:
     original_class: Array
     counterfactual_class: Array
     prototype_class: Array
+    distance: Array = field(default=_UNKNOWN, kw_only=True)
+    margin: Array = field(default=_UNKNOWN, kw_only=True)
+    how: Array = field(default=_UNKNOWN, kw_only=True)
     original_proba: Array
     counterfactual_proba: Array
     classes: Array
@@ -64,6 +76,16 @@ class Explanation:
     meta: dict[str, Any]
 
     def __post_init__(self) -> None:
+        n = len(self.original)
+        unknown = {"distance": np.full(n, math.nan), "margin": np.full(n, math.nan), "how": np.full(n, None)}
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if value is None and each.name in unknown:
+                value = unknown[each.name]
+            if isinstance(value, np.ndarray):
+                value = value.view()
+                value.flags.writeable = False
+            object.__setattr__(self, each.name, value)
         lengths = {f.name: len(getattr(self, f.name)) for f in fields(self) if f.name not in _SHARED}
         if len(set(lengths.values())) > 1:
             raise InputError(f"the fields of an Explanation differ in length: {lengths}")
@@ -85,8 +107,47 @@ class Explanation:
         return (self[line] for line in range(len(self)))
 
     @property
+    def found(self) -> Array:
+        """(n,) bool: the lines that have a counterfactual, from the search or from the fallback."""
+        return np.isin(self.status, ("found", "fallback"))
+
+    @property
+    def n_changes(self) -> Array:
+        """(n,) int: how many cells differ; 0 where there is no counterfactual."""
+        differ = self._changed()
+        return np.asarray(differ.sum(axis=tuple(range(1, differ.ndim))))
+
+    @property
+    def column_names(self) -> tuple[str, ...] | None:
+        """Names of the columns: x0, x1, ... where the user gave none; None if a row is not a vector."""
+        shape = np.shape(self.original)[1:]
+        if len(shape) != 1:
+            return None
+        return self.feature_names or tuple(f"x{j}" for j in range(shape[0]))
+
+    @property
+    def new_class_proba(self) -> tuple[Array, Array]:
+        """(n,) each: the probability of the counterfactual's class before and after, NaN where there is none."""
+        is_new = [[new == label for label in self.classes] for new in self.counterfactual_class]
+        chosen = np.array(is_new, dtype=bool).reshape(len(self), len(self.classes))
+        probas = (self.original_proba, self.counterfactual_proba)
+        before, after = (
+            np.where(chosen.any(axis=1), np.where(chosen, proba, 0).sum(axis=1), math.nan) for proba in probas
+        )
+        return before, after
+
+    def raise_for_status(self) -> Self:
+        """Raise an InputError for the first line with status "error"; return self if there is none."""
+        lines = np.flatnonzero(self.status == "error")
+        if len(lines):
+            row = int(self.row[lines[0]])
+            others = f" ({len(lines) - 1} more with status error)" if len(lines) > 1 else ""
+            raise InputError(f"row {row}: {self.message[lines[0]]}{others}", row=row)
+        return self
+
+    @property
     def delta(self) -> Any:
-        """What was added, where numeric: the number columns of a DataFrame; NaN for other cells of an array."""
+        """Counterfactual minus original: the numeric columns of a DataFrame; NaN where a cell is no number."""
         if _is_frame(self.original):
             numeric = list(self.original.dtypes.map(lambda dtype: getattr(dtype, "kind", "O") in "iuf"))
             return self.counterfactual.loc[:, numeric] - self.original.loc[:, numeric]
@@ -94,8 +155,7 @@ class Explanation:
 
     def changes(self) -> list[Change]:
         """Every cell that differs, line by line in the order of the features. Two missing values do not differ."""
-        (before, _), (after, _) = _cells(self.original), _cells(self.counterfactual)
-        names = column_names(self)
+        before, after, names = _cells(self.original), _cells(self.counterfactual), self.column_names
         return [
             Change(
                 int(self.row[at[0]]), at[1:] if names is None else names[at[1]], _plain(before[at]), _plain(after[at])
@@ -113,7 +173,7 @@ class Explanation:
         The probabilities are those of the new class, before and after. Tables add `<feature>_before` and
         `<feature>_after` for every feature, side by side; images do not.
         """
-        before, after = new_class_proba(self)
+        before, after = self.new_class_proba
         summary = {
             "row": self.row,
             "status": self.status,
@@ -121,11 +181,11 @@ class Explanation:
             "counterfactual_class": self.counterfactual_class,
             "proba_before": before,
             "proba_after": after,
-            "n_changes": self._changed().reshape(len(self), -1).sum(axis=1),
+            "n_changes": self.n_changes,
         }
         pandas = load_pandas()
         parts = [pandas.DataFrame(summary)]
-        names = column_names(self)
+        names = self.column_names
         if names is not None:
             sides = {"before": self.original, "after": self.counterfactual}
             frames = {side: pandas.DataFrame(x).reset_index(drop=True) for side, x in sides.items()}
@@ -162,40 +222,17 @@ class Explanation:
             ) from error
 
     def __repr__(self) -> str:
-        from cfproto_plugin.report import as_text
-
         return as_text(self, shutil.get_terminal_size().columns)
 
     def _repr_html_(self) -> str:
-        from cfproto_plugin.report import as_html
-
         return as_html(self)
 
     def _changed(self) -> Array:
         """(n, *shape) bool: the cells that differ, in lines that have a counterfactual."""
-        (before, no_before), (after, no_after) = _cells(self.original), _cells(self.counterfactual)
-        differ = np.asarray(no_before != no_after)
-        both = ~no_before & ~no_after
-        differ[both] = before[both] != after[both]
-        differ[~np.isin(self.status, ("found", "fallback"))] = False
+        (before, no_before), (after, no_after) = _comparable(self.original), _comparable(self.counterfactual)
+        differ = changed(after, before, no_after, no_before)
+        differ[~self.found] = False
         return differ
-
-
-def column_names(explanation: Explanation) -> tuple[str, ...] | None:
-    """Names of the columns: x0, x1, ... where the user gave none; None if a row is not a vector."""
-    shape = np.shape(explanation.original)[1:]
-    if len(shape) != 1:
-        return None
-    return explanation.feature_names or tuple(f"x{j}" for j in range(shape[0]))
-
-
-def new_class_proba(explanation: Explanation) -> tuple[Array, Array]:
-    """(n,) each: the probability of the counterfactual's class before and after, NaN where there is none."""
-    columns = [[new == label for label in explanation.classes] for new in explanation.counterfactual_class]
-    chosen = np.array(columns, dtype=bool).reshape(len(explanation), len(explanation.classes))
-    probas = (explanation.original_proba, explanation.counterfactual_proba)
-    before, after = (np.where(chosen.any(axis=1), np.where(chosen, proba, 0).sum(axis=1), math.nan) for proba in probas)
-    return before, after
 
 
 def _is_frame(x: Any) -> bool:
@@ -210,12 +247,25 @@ def _plain(cell: Any) -> Any:
     return cell.item() if isinstance(cell, np.generic) else cell
 
 
-def _cells(x: Any) -> tuple[Array, Array]:
-    """The cells of a table or an array, and which of them are missing."""
+def _cells(x: Any) -> Array:
+    """(n, *shape): the cells of a table or an array."""
+    if not _is_frame(x):
+        return np.asarray(x)
+    return np.stack([x.iloc[:, j].to_numpy(dtype=object) for j in range(x.shape[1])], axis=1)
+
+
+def _comparable(x: Any) -> tuple[Array, Array]:
+    """(n, *shape) each: the cells, and which of them are missing. Missing objects become None: NA does not compare."""
+    cells = _cells(x)
+    if cells.dtype != object:
+        return cells, np.asarray(cells != cells, dtype=bool)  # noqa: PLR0124 only NaN and NaT differ from themselves
     if _is_frame(x):
-        columns = [x.iloc[:, j].to_numpy(dtype=object) for j in range(x.shape[1])]
-        return np.stack(columns, axis=1), np.asarray(x.isna())
-    return x, np.asarray(x != x, dtype=bool)  # noqa: PLR0124 only NaN differs from itself
+        missing = np.asarray(x.isna())
+    else:
+        missing = np.fromiter(map(is_missing, cells.ravel()), dtype=bool, count=cells.size).reshape(cells.shape)
+    cells = cells.copy()
+    cells[missing] = None
+    return cells, missing
 
 
 def _signed(x: Array) -> Array:

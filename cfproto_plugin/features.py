@@ -18,15 +18,15 @@ Column = str | int
 class Features:
     """Rules about the columns, by name or index. They hold on every counterfactual that is returned.
 
-    categorical: columns whose values have no order (string, category and boolean columns of a DataFrame are found by
-        themselves). one_hot: groups of columns that encode one category; one level may have been dropped.
+    categorical: columns whose values have no order (string, category and boolean columns of a DataFrame are
+        recognised). one_hot: groups of columns that encode one category; one level may have been dropped.
     immutable: must keep their value. increasing, decreasing: may only change in that direction.
     ranges: lowest and highest value of a column; they bind the counterfactual even where the row itself lies outside.
         Without a range a column stays within the training data and the row's own value.
     allowed: the categories a column may take; they bind like ranges.
-    integer: columns of whole numbers (integer columns of a DataFrame are found by themselves). step: a changed value is
-        a multiple of it.
-    weights: what a change costs beside the others; 3.0 makes it three times as long in the search.
+    integer: columns of whole numbers (integer columns of a DataFrame are recognised). step: a changed value is a
+        multiple of it.
+    weights: 3.0 makes every change of the column count as three times as long.
     relations: what must hold between columns: expressions such as "a <= b" or "age >= 18", or functions of the rows (a
         DataFrame or an array) that return one truth value per row.
     scale: "auto" standardises the numbers of tables for the search (not images, not with an encoder); None leaves them.

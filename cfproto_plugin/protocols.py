@@ -137,8 +137,8 @@ class TreeEnsemble:
     trees: the trees; their values have m columns. base: (m,) added once. n_columns: columns of the rows.
     link: "identity" (the scores are the probabilities), "softmax", or "logistic" (m = 1: the log-odds of the second of
         two classes).
-    equal_left: whether a value equal to the threshold goes to the left, x <= t, as in scikit-learn and LightGBM, or to
-        the right, x < t, as in XGBoost.
+    equal_left: whether a value equal to the threshold goes to the left (x <= t goes left) or to the right (only x < t
+        goes left).
     dtype: in which rows are compared with thresholds: "float32" or "float64".
     divisor: the number of trees where they are averaged, 1 where they are added.
     missing: a value that stands for a missing one, beside NaN.
@@ -188,6 +188,11 @@ class AdapterSpec:
     priority: int = 0
     files: tuple[ModelFile, ...] = ()
     contract: int = CONTRACT
+
+    @property
+    def suffixes(self) -> list[str]:
+        """The suffixes of all files."""
+        return [suffix for file in self.files for suffix in file.suffixes]
 
 
 @dataclass(frozen=True)

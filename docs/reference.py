@@ -5,15 +5,31 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
+import textwrap
 from pathlib import Path
 from typing import Any
 
-from cfproto_plugin import hookspecs, protocols
+from cfproto_plugin import helpers, hookspecs, plugins, protocols
 
 PAGE = Path(__file__).parent / "hooks.md"
 HEAD = """# Hooks and protocols
 
 Written from the code by `python docs/reference.py`. How to use them: [write a plugin](write-a-plugin.md).
+"""
+LATER = """## What may change
+
+Specs carry the version of this contract in `contract`, which is checked when a plugin is loaded. It rises when a plugin
+written for the old version would no longer work. Everything else is added so that no plugin has to change:
+
+- **Arguments of factories.** The core passes an argument only if the signature of the factory takes it. Name the
+  arguments you use, each with a default, and leave out the others. A factory with `**options` gets all arguments that
+  this page lists; those of later versions will go only to factories that name them.
+- **Options of users**, as in `adapt(model, output="logits")`, are passed to the factory. One that its signature does
+  not take is an error with a suggestion, so do not take `**options` and ignore them.
+- **Methods of providers and distances** keep their arguments. What they need in later versions is passed to their
+  factory, or to a new optional method that is found by its name.
+- **Members of adapters** are optional and found by their name; so will be new ones.
+- **Fields of records** such as `AdapterSpec`, `ModelFile` and `TreeEnsemble` are added at the end, with defaults.
 """
 
 
@@ -21,18 +37,24 @@ def page() -> str:
     """The text of hooks.md."""
     hooks = [hook for name, hook in vars(hookspecs).items() if name.startswith("cfproto_")]
     own = [item for item in vars(protocols).values() if getattr(item, "__module__", "") == protocols.__name__]
-    functions = [item for item in own if inspect.isfunction(item)]
-    specs = [item for item in own if dataclasses.is_dataclass(item)]
-    optional = [item for item in own if item.__name__.startswith(("Has", "Accepts"))]
-    made = [item for item in own if item not in [*functions, *specs, *optional]]
+    trees = [protocols.Tree, protocols.TreeEnsemble]
+    specs = [item for item in own if dataclasses.is_dataclass(item) and item not in trees]
+    made = [item for item in own if item not in [*specs, *trees, protocols.Capabilities]]
+    helping = [getattr(helpers, name) for name in helpers.__all__]
+    helping = [item for item in helping if inspect.isfunction(item) or inspect.isclass(item)]
     return "\n".join(
         [
             HEAD,
             _section("Hooks", "Functions of a plugin, marked with `@hookimpl`. Implement one or more.", hooks),
             _section("What hooks return", "Records of `cfproto_plugin`.", specs),
             _section("What factories make", "Any object with these methods; no base class is needed.", made),
-            _section("What an adapter may add", "Found by its name; nothing has to be declared.", optional),
-            _section("Helpers", "Functions of `cfproto_plugin.protocols` for adapters.", functions),
+            _section(
+                "What an adapter may add", "Found by its name; nothing has to be declared.", [protocols.Capabilities]
+            ),
+            _section("Trees", "What `trees()` returns: records of `cfproto_plugin.protocols`.", trees),
+            LATER,
+            _section("Making an adapter", "A function of `cfproto_plugin`.", [plugins.adapt]),
+            _section("Helpers", "Functions and classes of `cfproto_plugin.helpers`, for plugins.", helping),
         ]
     )
 
@@ -49,6 +71,8 @@ def _item(item: Any) -> str:
     if dataclasses.is_dataclass(item):
         fields = (f"{field.name}: {field.type}{_default(field)}" for field in dataclasses.fields(item))
         return _code(f"{item.__name__}({', '.join(fields)})") + "\n" + _prose(item)
+    if not getattr(item, "_is_protocol", False):
+        return _class(item)
     bases = [base.__name__ for base in item.__bases__ if base.__module__ == protocols.__name__]
     more = [f"It does everything that a `{base}` does, and:\n" for base in bases]
     attributes = [_code(f"{name}: {kind}") for name, kind in inspect.get_annotations(item).items()]
@@ -56,9 +80,43 @@ def _item(item: Any) -> str:
     return "\n".join([_prose(item), *more, *attributes, *methods])
 
 
+def _class(item: type) -> str:
+    """A class with its constructor and its methods; a named tuple with its fields and their comments."""
+    if hasattr(item, "_fields"):
+        fields = textwrap.dedent(inspect.getsource(item).partition('"""\n\n')[2]).rstrip()
+        return _code(fields) + "\n" + _prose(item)
+    methods = [_function(member) for name, member in vars(item).items() if _is_method(name, member)]
+    return "\n".join([_code(f"{item.__name__}{_signature(item)}"), _prose(item), *methods])
+
+
+def _signature(item: Any) -> str:
+    """The parameters as they are written."""
+    signature = inspect.signature(item)
+    returned = "" if inspect.isclass(item) else f" -> {signature.return_annotation}"
+    parameters = [_shown(parameter) for parameter in signature.parameters.values()]
+    return f"{inspect.Signature(parameters)}{returned}"
+
+
+def _shown(parameter: inspect.Parameter) -> inspect.Parameter:
+    """Annotations are text already; a class as default is shown by its name."""
+    if parameter.annotation is not parameter.empty:
+        parameter = parameter.replace(annotation=_Text(parameter.annotation))
+    is_class = inspect.isclass(parameter.default) and parameter.default is not parameter.empty
+    return parameter.replace(default=_Text(parameter.default.__name__)) if is_class else parameter
+
+
+class _Text(str):
+    """Text that is shown without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 def _is_method(name: str, member: Any) -> bool:
     documented = inspect.isfunction(member) or isinstance(member, property)
-    return documented and (name == "__call__" or not name.startswith("_")) and bool(inspect.getdoc(member))
+    return documented and (name == "__call__" or not name.startswith("_")) and bool(member.__doc__)
 
 
 def _function(member: Any) -> str:
@@ -67,7 +125,7 @@ def _function(member: Any) -> str:
         return (
             _code(f"{member.fget.__name__}: {inspect.signature(member.fget).return_annotation}") + "\n" + _prose(member)
         )
-    return _code(f"def {member.__name__}{inspect.signature(member)}".replace("'", "")) + "\n" + _prose(member)
+    return _code(f"def {member.__name__}{_signature(member)}") + "\n" + _prose(member)
 
 
 def _default(field: dataclasses.Field[Any]) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,14 +17,36 @@ import pytest
 
 from cfproto_plugin import Features
 
+IMPORTED = {  # by a test file as it is collected: without them it cannot even be read
+    "test_torch_adapter.py": ("torch",),
+    "test_keras_adapter.py": ("keras",),
+    "test_paper_mnist.py": ("torch", "matplotlib"),
+    "test_paper_benchmarks.py": ("torch", "matplotlib"),
+}
+
+
+def absent(packages: Iterable[str]) -> list[str]:
+    return [package for package in packages if find_spec(package) is None]
+
+
+def pytest_ignore_collect(collection_path):
+    return True if absent(IMPORTED.get(collection_path.name, ())) else None
+
+
+def pytest_terminal_summary(terminalreporter):
+    for name, packages in IMPORTED.items():
+        if missing := absent(packages):
+            terminalreporter.write_line(f"left out: {name} needs {', '.join(missing)}, which is not installed")
+
 
 def pytest_collection_modifyitems(items):
-    if os.environ.get("CFPROTO_DATA"):
-        return
-    left_out = pytest.mark.skip(reason="needs MNIST or Adult: set CFPROTO_DATA to the folder that holds them")
+    no_data = pytest.mark.skip(reason="needs MNIST or Adult: set CFPROTO_DATA to the folder that holds them")
     for item in items:
-        if "data" in item.keywords:
-            item.add_marker(left_out)
+        if "data" in item.keywords and not os.environ.get("CFPROTO_DATA"):
+            item.add_marker(no_data)
+        missing = absent(package for mark in item.iter_markers("needs") for package in mark.args)
+        if missing:
+            item.add_marker(pytest.mark.skip(reason=f"needs {', '.join(missing)}, which is not installed"))
 
 
 class Golden(NamedTuple):

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import textwrap
 
-HEADER = "from cfproto_plugin import AdapterSpec, DistanceSpec, PrototypeSpec, hookimpl\n"
+HEADER = "from cfproto_plugin import AdapterSpec, DistanceSpec, ModelFile, PrototypeSpec, hookimpl\n"
 
 
 class Distributions:

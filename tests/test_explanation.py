@@ -3,8 +3,12 @@
 import dataclasses
 import datetime as dt
 import json
+import math
+import pickle
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,7 +20,10 @@ from pandas.testing import assert_frame_equal
 
 from cfproto_plugin.errors import CfprotoError, InputError
 from cfproto_plugin.explanation import Change, Explanation
+from cfproto_plugin.search.how import How
+from cfproto_plugin.tables.geometry import changed
 
+DOCS = Path(__file__).parent.parent / "docs"
 LINE_FIELDS = [f.name for f in dataclasses.fields(Explanation) if f.name not in {"classes", "feature_names", "meta"}]
 
 
@@ -52,6 +59,9 @@ def three_rows():
         message=np.array(["", "", "no row of another class"], dtype=object),
         counterfactual_class=np.array([1, 1, None], dtype=object),
         counterfactual_proba=np.array([[0.2, 0.8], [0.3, 0.7], [np.nan, np.nan]]),
+        distance=np.array([4.5, 0.0, np.nan]),
+        margin=np.array([0.6, 0.4, np.nan]),
+        how=np.array([How("path", 1, theta=3.2, polished_from=12.3), How("unchanged"), None], dtype=object),
     )
 
 
@@ -80,6 +90,8 @@ def assert_identical(a, b):
     elif isinstance(a, np.ndarray):
         assert (a.dtype, a.shape) == (b.dtype, b.shape)
         assert [type(v) for v in a.ravel()] == [type(v) for v in b.ravel()]
+        if any(isinstance(v, How) for v in a.ravel()):  # a NaN in a record does not equal itself
+            a, b = a.astype(str), b.astype(str)
         np.testing.assert_array_equal(a, b, strict=True)
     else:
         assert type(a) is type(b)
@@ -97,6 +109,85 @@ def assert_survives_json(e):
 
 def test_only_cells_that_differ_are_changes_and_rows_without_counterfactual_have_none():
     assert three_rows().changes() == [Change(0, "x0", 1.0, 1.5), Change(0, "x2", 3.0, 0.0)]
+
+
+@given(
+    hnp.arrays(float, (2, 3, 4), elements=st.sampled_from([0.0, -0.0, 1.0, np.nan, np.inf])),
+    st.sampled_from([None, np.nan, pd.NA]),
+)
+def test_objects_and_floats_agree_on_what_changed(x, missing):
+    before, after = x
+    words = np.where(np.isnan(x), missing, x.astype(object))
+    expected = changed(after, before)
+    assert explanation(before, after).n_changes.tolist() == expected.sum(axis=1).tolist()
+    assert explanation(*words).n_changes.tolist() == expected.sum(axis=1).tolist()
+    frames = (pd.DataFrame(part).convert_dtypes() for part in words)
+    assert explanation(*frames).n_changes.tolist() == expected.sum(axis=1).tolist()
+
+
+def test_found_marks_the_lines_with_a_counterfactual():
+    status = np.array(["found", "fallback", "not_found", "infeasible", "error"], dtype=object)
+    e = explanation(np.zeros((5, 2)), np.ones((5, 2)), status=status)
+    assert e.found.tolist() == [True, True, False, False, False]
+    assert e.n_changes.tolist() == [2, 2, 0, 0, 0]
+    assert e[e.found].row.tolist() == [0, 1]
+
+
+def test_changes_of_an_image_and_of_no_rows_are_counted():
+    e = explanation(np.zeros((2, 4, 4)), np.ones((2, 4, 4)))
+    assert e.n_changes.tolist() == [16, 16]
+    assert e[:0].n_changes.tolist() == []
+
+
+def test_columns_without_a_name_are_numbered_and_pixels_have_none():
+    assert three_rows().column_names == ("x0", "x1", "x2")
+    assert people().column_names[:2] == ("age", "work")
+    assert explanation(np.zeros((1, 4, 4)), np.ones((1, 4, 4))).column_names is None
+
+
+def test_the_probability_of_the_new_class_is_missing_where_there_is_none():
+    before, after = three_rows().new_class_proba
+    np.testing.assert_array_equal(before, [0.1, 0.1, np.nan])
+    np.testing.assert_array_equal(after, [0.8, 0.7, np.nan])
+
+
+def test_raise_for_status_names_the_first_row_that_could_not_be_explained_and_why():
+    status = np.array(["found", "error", "error"], dtype=object)
+    message = np.array(["", "column 'age' holds 1e300", "the model raised"], dtype=object)
+    e = explanation(np.zeros((3, 1)), np.ones((3, 1)), status=status, message=message, row=np.array([4, 7, 9]))
+    with pytest.raises(InputError, match=r"row 7: column 'age' holds 1e300 \(1 more") as caught:
+        e.raise_for_status()
+    assert caught.value.row == 7
+
+
+def test_raise_for_status_returns_the_explanation_if_no_row_has_an_error():
+    e = three_rows()
+    assert e.raise_for_status() is e
+
+
+def test_arrays_cannot_be_written_to_and_the_given_ones_still_can():
+    given = np.zeros((2, 3))
+    e = explanation(given, np.ones((2, 3)))
+    for part in (e, e[1:], Explanation.from_json(e.to_json())):
+        for field in dataclasses.fields(part):
+            value = getattr(part, field.name)
+            assert not isinstance(value, np.ndarray) or not value.flags.writeable, field.name
+    with pytest.raises(ValueError, match="read-only"):
+        e.counterfactual[0, 0] = 5
+    given[0, 0] = 5
+
+
+def test_distance_margin_and_how_are_missing_unless_given():
+    e = explanation(np.zeros((2, 1)), np.ones((2, 1)))
+    assert np.isnan(e.distance).tolist() == np.isnan(e.margin).tolist() == [True, True]
+    assert e.how.tolist() == [None, None]
+
+
+def test_how_is_a_frozen_record_that_survives_a_pickle():
+    how = pickle.loads(pickle.dumps(How("fista", "yes", step=3, c=10.0)))  # noqa: S301 our own
+    assert (how.method, how.prototype_class, how.step, how.c, math.isnan(how.theta)) == ("fista", "yes", 3, 10, True)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        how.step = 4
 
 
 def test_a_value_that_becomes_missing_is_a_change():
@@ -266,6 +357,24 @@ def test_json_keeps_arrays_with_missing_rows():
     assert_survives_json(three_rows())
 
 
+@pytest.mark.parametrize("label", [np.int64(3), "yes", True, None])
+def test_json_keeps_how_with_labels_and_infinities(label):
+    how = np.array([How("latent", label, theta=math.inf, step=3, polished_from=math.inf)], dtype=object)
+    back = assert_survives_json(explanation(np.zeros((1, 1)), np.ones((1, 1)), how=how))
+    assert type(back.how[0].prototype_class) is type(label)
+
+
+def test_json_of_an_older_version_is_read_with_the_newer_fields_missing():
+    content = json.loads(three_rows().to_json())
+    for name in ("distance", "margin", "how"):
+        del content[name]
+    back = Explanation.from_json(json.dumps(content))
+    assert np.isnan(back.distance).all()
+    assert np.isnan(back.margin).all()
+    assert back.how.tolist() == [None] * 3
+    assert back.changes() == three_rows().changes()
+
+
 def test_json_keeps_frames_with_dtypes_index_and_column_order():
     assert_survives_json(people())
 
@@ -381,3 +490,18 @@ def test_what_json_cannot_hold_is_refused_by_the_name_of_its_place(value, name):
     e = explanation(np.zeros((1, 1)), np.ones((1, 1)), meta={"config": {"eps": value}})
     with pytest.raises(InputError, match=rf"meta\['config'\]\['eps'\].*({name})"):
         e.to_json()
+
+
+def test_a_column_that_json_cannot_hold_is_named():
+    frame = pd.DataFrame({"fine": [1], "odd": [object()]})
+    with pytest.raises(InputError, match=r"original\['odd'\]") as caught:
+        explanation(frame, frame).to_json()
+    assert caught.value.column == "odd"
+
+
+@pytest.mark.parametrize("page", ["index.md", "explanation.md"])
+def test_the_code_of_the_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
+    assert blocks
+    exec("\n".join(blocks), {})  # noqa: S102 our own documentation

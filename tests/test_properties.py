@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
@@ -240,6 +241,7 @@ def test_no_claim_is_false_and_no_rule_is_broken(case):
             check_reason(case, e, i)
 
 
+@pytest.mark.slow
 @thorough
 @given(cases(n_floats=(0, 0), n_ints=(1, 2), n_categories=(0, 2)))
 def test_on_tables_small_enough_to_try_everything_infeasible_rows_have_no_counterfactual(case):

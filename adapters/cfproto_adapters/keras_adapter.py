@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cfproto_adapters.files import KERAS
 from cfproto_adapters.torch_adapter import TorchNetwork
 from cfproto_plugin import AdapterSpec, hookimpl
 from cfproto_plugin.errors import ModelError
@@ -33,7 +34,7 @@ _making = threading.RLock()  # one thread at a time builds or compiles a model
 
 @hookimpl
 def cfproto_adapters() -> list[AdapterSpec]:
-    return [AdapterSpec("keras", claims=("keras:Model",), factory=KerasAdapter)]
+    return [AdapterSpec("keras", claims=("keras:Model",), factory=KerasAdapter, files=KERAS)]
 
 
 class KerasAdapter(NetworkAdapter):

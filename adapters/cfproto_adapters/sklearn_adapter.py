@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cfproto_adapters.files import PICKLES
 from cfproto_adapters.sklearn_parts.inputs import Rows, kind, name, unwrap
 from cfproto_plugin import AdapterSpec, hookimpl
 from cfproto_plugin.errors import InputError, ModelError, NotFittedError
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 @hookimpl
 def cfproto_adapters() -> list[AdapterSpec]:
     # BaseEstimator and no mixin: XGBClassifier has it too, and its own class stands nearer in its MRO.
-    return [AdapterSpec("sklearn", claims=("sklearn.base:BaseEstimator",), factory=sklearn_adapter)]
+    claims = ("sklearn.base:BaseEstimator",)
+    return [AdapterSpec("sklearn", claims=claims, factory=sklearn_adapter, files=PICKLES)]
 
 
 def sklearn_adapter(model: Any, *, role: Role = "classifier") -> SklearnAdapter:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cfproto_adapters.files import TORCH
 from cfproto_plugin import AdapterSpec, hookimpl
 from cfproto_plugin.errors import ModelError
 from cfproto_plugin.helpers import Meaning, NetworkAdapter, Output
@@ -38,7 +39,7 @@ _held: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
 @hookimpl
 def cfproto_adapters() -> list[AdapterSpec]:
-    return [AdapterSpec("torch", claims=("torch.nn:Module",), factory=TorchAdapter)]
+    return [AdapterSpec("torch", claims=("torch.nn:Module",), factory=TorchAdapter, files=TORCH)]
 
 
 class TorchAdapter(NetworkAdapter):

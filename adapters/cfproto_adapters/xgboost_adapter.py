@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cfproto_adapters.files import XGBOOST
 from cfproto_plugin import AdapterSpec, hookimpl
 from cfproto_plugin.errors import ModelError, NotFittedError
 from cfproto_plugin.helpers import FrameColumns, numbers_of, softmax, tree_probabilities, tree_thresholds, two_columns
@@ -42,7 +43,7 @@ _LINEAR_LOCK = threading.Lock()  # XGBoost predicts safely from several threads 
 def cfproto_adapters() -> list[AdapterSpec]:
     # XGBModel also catches regressors and rankers, which scikit-learn's BaseEstimator would otherwise take.
     claims = ("xgboost.sklearn:XGBClassifier", "xgboost.sklearn:XGBModel", "xgboost.core:Booster")
-    return [AdapterSpec("xgboost", claims=claims, factory=xgboost_adapter)]
+    return [AdapterSpec("xgboost", claims=claims, factory=xgboost_adapter, files=XGBOOST)]
 
 
 def xgboost_adapter(

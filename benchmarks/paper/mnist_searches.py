@@ -22,8 +22,7 @@ from mnist_networks import DIGITS, Networks
 from store import Arrays, Store
 from tqdm import tqdm
 
-from cfproto_plugin import CounterfactualExplainer, Explanation, Features, SearchConfig
-from cfproto_plugin.plugins.claims import adapt
+from cfproto_plugin import CounterfactualExplainer, Explanation, Features, SearchConfig, adapt
 from cfproto_plugin.prototypes.encoder import EncoderPrototypes
 
 VALUES_OF_C = 10
@@ -36,11 +35,15 @@ class SharedPrototypes(EncoderPrototypes):
 
     @classmethod
     def on(cls, networks: Networks, x: np.ndarray, labels: np.ndarray) -> Self:
-        provider = cls(k=5, encoder=adapt(networks.encoder, role="transform")[1])
+        provider = cls(k=5, encoder=adapt(networks.encoder, role="transform"))
         super(SharedPrototypes, provider).fit(x, labels)
         return provider
 
     def fit(self, z: np.ndarray, labels: np.ndarray) -> Self:  # noqa: ARG002 the protocol's arguments
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        """Explainers copy a provider before they fit it; this one needs neither."""
         return self
 
     def with_k(self, k: int | None) -> Self:

@@ -19,7 +19,7 @@ from cfproto_plugin.errors import CfprotoError
     help="The report to write.",
 )
 def command(rows: int, output: Path) -> None:
-    """Explain an XGBoost model of the Breast Cancer data and write a report."""
+    """Explain boosted trees on the Breast Cancer data and write a report."""
     from cfproto_plugin.cli.breast_cancer import run
 
     try:

@@ -16,6 +16,7 @@ from cfproto_plugin.cli.models import feature_names, load_model, reason
 from cfproto_plugin.cli.show import as_lines, as_records, as_table, explained, failures
 from cfproto_plugin.cli.tables import TABLES, check_format, is_text, read_table, select, suffix_of, without, write_table
 from cfproto_plugin.errors import CfprotoError, InputError, ModelError
+from cfproto_plugin.plugins import Adapted, adapted
 
 if TYPE_CHECKING:
     from cfproto_plugin.explainer import CounterfactualExplainer
@@ -79,7 +80,7 @@ def _several(flag: str, field: str, metavar: str, text: str) -> Callable[[_Comma
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list, one object per counterfactual.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Explain only the first N rows.")
 @_several("--drop", "drop", "COLUMN,...", "Leave out what is no feature, such as the target.")
-@_several("--target", "target", "LABEL", "A class that will do; default: any other class.")
+@_several("--target", "target", "LABEL", "An acceptable target class; default: any other class.")
 @click.option("-n", "--n", default=1, show_default=True, type=click.IntRange(1), help="Counterfactuals per row.")
 @_several("--immutable", "immutable", "COLUMN,...", "Columns that keep their value.")
 @_several("--increasing", "increasing", "COLUMN,...", "Columns that may only rise.")
@@ -87,7 +88,7 @@ def _several(flag: str, field: str, metavar: str, text: str) -> Callable[[_Comma
 @_several("--range", "ranges", "COLUMN=LOW:HIGH", "Bounds of a column; either may be left out.")
 @_several("--allowed", "allowed", "COLUMN=VALUE,...", "The categories a column may take.")
 @_several("--step", "step", "COLUMN=SIZE", "Changed values are multiples of it.")
-@_several("--weight", "weights", "COLUMN=W", "Makes changes of a column W times as dear.")
+@_several("--weight", "weights", "COLUMN=W", "Makes changes of a column W times as costly.")
 @_several("--relation", "relations", "EXPRESSION", 'What must hold between columns, such as "a <= b".')
 @_several(
     "--integer", "integer", "COLUMN,...", "Whole numbers. Columns without a decimal point are found by themselves."
@@ -100,23 +101,23 @@ def _several(flag: str, field: str, metavar: str, text: str) -> Callable[[_Comma
     "models trained on it.",
 )
 @click.option("--rules", type=_FILE, help="A TOML file of rules and settings; flags add to it and win.")
-@click.option("--max-changes", type=int, metavar="N", help="At most so many columns change.")
+@click.option("--max-changes", type=int, metavar="N", help="At most N columns change.")
 @click.option("--few-changes", type=float, metavar="PRICE", help="Price of a changed column: 1 prefers few.")
 @click.option("--min-proba", type=float, metavar="P", help="Probability that the new class must reach.")
 @click.option("--polish", type=float, metavar="P", help="From 0, close to the new class, to 1, close to the row.")
 @click.option("--time-budget", type=float, metavar="SECONDS", help="Return the best found in this time.")
 @click.option("--prototypes", default="auto", show_default=True, metavar="NAME", help="Prototype provider.")
 @click.option("--distance", default="abdm", show_default=True, metavar="NAME", help="Distance between categories.")
-@click.option("--adapter", metavar="NAME", help="Adapter, if the one for the model's type will not do.")
+@click.option("--adapter", metavar="NAME", help="Adapter to use instead of the one for the model's type.")
 @click.option("--seed", default=0, show_default=True, help="For plugins that draw random numbers.")
 @click.option("--progress/--no-progress", default=None, help="Show a bar; default: on a terminal, if it takes long.")
 @click.pass_context
 def command(context: click.Context, /, **given: Any) -> None:
     """Explain rows of a table: what would have to change for MODEL to put them in another class?
 
-    MODEL is a file: .json or .ubj (XGBoost), .joblib, .pkl or .pickle (scikit-learn), .pt, .pth or .pt2 (PyTorch),
-    .keras; or package.module:function, a function without arguments that returns the model. Pickled models (.joblib,
-    .pkl, .pickle, .pt, .pth) run code when they are loaded: use only files you trust.
+    MODEL is a file that an installed plugin reads (`cfproto plugins` lists their suffixes), or package.module:function,
+    a function without arguments that returns the model. Some files, pickles above all, run code when they are loaded: a
+    warning says so; use only files you trust.
 
     What is returned was predicted again by the model, and every rule holds on it. Options that name a column or a
     label can be repeated.
@@ -161,16 +162,15 @@ def _fitted(given: dict[str, Any]) -> tuple[CounterfactualExplainer, Any]:
 
     rules, settings = rule_files.read_rules(given["rules"])
     search = rule_files.make_search(settings, given)
-    model, warned = load_model(given["model"])
-    for warning in warned:
-        click.echo(f"Warning: {warning}", err=True)
-    train, rows = _tables(given, feature_names(model))
+    model = load_model(given["model"], lambda text: click.echo(f"Warning: {text}", err=True))
+    made = adapted(model, given["adapter"], seed=given["seed"])
+    train, rows = _tables(given, model, made)
     features = rule_files.make_features(rules, given, train)
     texts = [name for name in train.columns if is_text(train[name])]
     named = [name for name in texts if name in features.categorical]
     explainer = CounterfactualExplainer(
         model,
-        adapter=given["adapter"],
+        adapter=made.adapter,
         prototypes=given["prototypes"],
         distance=given["distance"],
         features=features,
@@ -188,10 +188,11 @@ def _fitted(given: dict[str, Any]) -> tuple[CounterfactualExplainer, Any]:
         raise InputError(f"{text}\n{hint}" if named != texts else text) from error
 
 
-def _tables(given: dict[str, Any], names: list[str] | None) -> tuple[Any, Any]:
+def _tables(given: dict[str, Any], model: Any, made: Adapted) -> tuple[Any, Any]:
     """Both tables with the columns of the model or, if it does not name them, of the training table."""
     train = read_table(given["train"])
     train, rows = without([train, read_table(given["rows"], like=train)], given["drop"])
+    names = feature_names(model, made, list(train.columns))
     owner = "the model" if names else str(given["train"])
     names = names or list(train.columns)
     train = select(train, names, given["train"], owner)[names]

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 _HELP = """List the plugins, what they offer and what broke.
 
-A plugin that takes more than a second to load is called slow. CFPROTO_DISABLE_PLUGINS holds the names of plugins or
+`files` are the suffixes of the model files that `cfproto explain` reads with it. A plugin that takes more than a second
+to load is called slow. CFPROTO_DISABLE_PLUGINS holds the names of plugins or
 distributions that are not loaded, with commas between them.
 
 \b
@@ -52,12 +53,14 @@ def _record(report: PluginReport) -> dict[str, object]:
         "seconds": report.seconds,
         "slow": report.slow,
         **{kind: report.offers.get(kind, []) for kind in KINDS},
+        "files": report.suffixes,
         "error": report.error,
         "advice": report.advice,
     }
 
 
 def _cells(report: PluginReport) -> tuple[str, ...]:
-    offers = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in report.offers.items())
+    offered = {**report.offers, "files": report.suffixes}
+    offers = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in offered.items() if names)
     notes = [" ".join(report.error.split()), offers, report.advice]
     return report.name, report.status, report.source, f"{1000 * report.seconds:.0f} ms", "  ".join(filter(None, notes))

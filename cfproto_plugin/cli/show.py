@@ -1,4 +1,4 @@
-"""An explanation for the terminal, for programs and as a table of counterfactuals."""
+"""What `cfproto explain` prints and writes: lines for the terminal, records for JSON, a table for files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfproto_plugin.explanation import new_class_proba
 from cfproto_plugin.helpers.frames import load_pandas
 from cfproto_plugin.report import aligned, pair, ranked
 from cfproto_plugin.tables.cells import is_missing
@@ -15,20 +14,20 @@ if TYPE_CHECKING:
     from cfproto_plugin.explanation import Explanation
 
 _SUMMARY = 7  # columns of Explanation.to_frame before those of the features
-_LISTED = 8
+_LISTED = 8  # rows that are named for one reason
 
 
 def explained(explanation: Explanation) -> Explanation:
     """The lines that have a counterfactual."""
-    return explanation[np.isin(explanation.status, ("found", "fallback"))]
+    return explanation[explanation.found]
 
 
 def as_lines(explanation: Explanation) -> list[str]:
-    """One aligned table: a line per change, largest first, the row and its classes beside the first."""
+    """An aligned table with a line per change, largest first; the row and its classes stand on its first line."""
     lines = [("row", "class", "p", "feature", "before", "after")]
     for line in explained(explanation):
         classes = f"{line.original_class[0]} -> {line.counterfactual_class[0]}"
-        head = (str(line.row[0]), classes, f"{new_class_proba(line)[1][0]:.2f}")
+        head = (str(line.row[0]), classes, f"{line.new_class_proba[1][0]:.2f}")
         changes = [(str(change.feature), *pair(change.before, change.after)) for change in ranked(line)]
         for at, change in enumerate(changes or [("(no change)", "", "")]):
             lines.append((*(head if at == 0 else ("", "", "")), *change))
@@ -36,7 +35,7 @@ def as_lines(explanation: Explanation) -> list[str]:
 
 
 def failures(explanation: Explanation) -> list[str]:
-    """Why rows have no counterfactual: a line per reason, with its rows."""
+    """Why rows have no counterfactual: one line of text per reason, with the rows it applies to."""
     done = set(explained(explanation).row.tolist())
     reasons: dict[str, list[str]] = {}
     for row, status, message in zip(explanation.row.tolist(), explanation.status, explanation.message, strict=True):
@@ -47,9 +46,9 @@ def failures(explanation: Explanation) -> list[str]:
 
 
 def as_table(explanation: Explanation) -> Any:
-    """A DataFrame: how each line went, then its counterfactual in the columns of the rows.
+    """A DataFrame: status, classes and probabilities of each line, then its counterfactual in the columns of the rows.
 
-    A column of the rows keeps its name; ours gets an underscore where the names are alike.
+    Where one of our columns has the name of a column of the rows, ours gets an underscore.
     """
     summary = explanation.to_frame().iloc[:, :_SUMMARY].reset_index(drop=True)
     summary.insert(2, "message", explanation.message)
@@ -60,8 +59,8 @@ def as_table(explanation: Explanation) -> Any:
 
 
 def as_records(explanation: Explanation) -> list[dict[str, Any]]:
-    """One dictionary per line, of what JSON has; null is a missing value."""
-    before, after = new_class_proba(explanation)
+    """One dictionary per line, of types that JSON has; missing values are None."""
+    before, after = explanation.new_class_proba
     columns = {name: explanation.counterfactual[name].tolist() for name in explanation.counterfactual.columns}
     return [
         {
@@ -76,9 +75,7 @@ def as_records(explanation: Explanation) -> list[dict[str, Any]]:
                 {"feature": change.feature, "before": _plain(change.before), "after": _plain(change.after)}
                 for change in ranked(line)
             ],
-            "counterfactual": None
-            if line.counterfactual_class[0] is None
-            else {name: _plain(values[at]) for name, values in columns.items()},
+            "counterfactual": {name: _plain(values[at]) for name, values in columns.items()} if line.found[0] else None,
         }
         for at, line in enumerate(explanation)
     ]

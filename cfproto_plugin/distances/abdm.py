@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,9 +22,6 @@ class ABDM:
     Psi is the symmetric Kullback-Leibler divergence. The other columns are the other categorical ones and the binned
     numeric ones; without any of them every distance is 0. The labels are not used.
     """
-
-    def __init__(self, **_options: Any) -> None:
-        pass
 
     def __call__(self, codes: Array, n_categories: Sequence[int], context: Array, labels: Array) -> list[Array]:  # noqa: ARG002
         context = np.asarray(context)

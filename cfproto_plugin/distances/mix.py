@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cfproto_plugin.distances.abdm import ABDM
 from cfproto_plugin.distances.mvdm import MVDM
@@ -21,7 +21,7 @@ class Mix:
     columns of a metric keeps what the metric says of the columns: one whose categories hardly differ stays narrow.
     """
 
-    def __init__(self, weight: float = 0.5, alpha: float = 1.0, **_options: Any) -> None:
+    def __init__(self, weight: float = 0.5, alpha: float = 1.0) -> None:
         if not 0 <= weight <= 1:
             raise ConfigError(f"weight of the distance 'abdm-mvdm' is {weight!r}; expected a number from 0 to 1.")
         self.weight = weight

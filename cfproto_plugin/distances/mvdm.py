@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class MVDM:
     """d(a, b) = sum over the classes i of |p(i | a) - p(i | b)|^alpha. The context is not used."""
 
-    def __init__(self, alpha: float = 1.0, **_options: Any) -> None:
+    def __init__(self, alpha: float = 1.0) -> None:
         if not alpha > 0:
             raise ConfigError(f"alpha of the distance 'mvdm' is {alpha!r}; expected a number above 0.")
         self.alpha = alpha

@@ -1,1 +1,1 @@
-"""Values as exact JSON."""
+"""Saving and loading: values as exact JSON."""

@@ -1,4 +1,7 @@
-"""Arrays, data frames, labels and settings as strict JSON, and back exactly. pandas only where the data has it."""
+"""Arrays, DataFrames, labels and settings as strict JSON, and back exactly.
+
+pandas is imported only where the data needs it.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,17 @@ import numpy as np
 from cfproto_plugin.errors import InputError
 from cfproto_plugin.helpers.frames import load_pandas
 from cfproto_plugin.protocols import Array
+from cfproto_plugin.search.how import How
 
 
 def encode(value: Any, where: str) -> Any:
-    """JSON for a value: plain where JSON has it, else an object whose "$type" says how `_READ` gets it back."""
+    """JSON for a value: plain where JSON has the type, else an object whose "$type" names its reader in `_READ`.
+
+    where: what the value is, for messages.
+    """
     kind, data, more = "", value, {}
     if hasattr(value, "iloc"):
-        kind, data = "frame", [_encode_column(value.iloc[:, j], where) for j in range(value.shape[1])]
+        kind, data = "frame", [_encode_named(value.iloc[:, j], where) for j in range(value.shape[1])]
         more = {axis: _encode_index(getattr(value, axis), where) for axis in ("columns", "index")}
     elif isinstance(value, (np.ndarray, np.generic)):
         return _encode_array(np.asarray(value), where)
@@ -28,6 +35,8 @@ def encode(value: Any, where: str) -> Any:
         kind, data = "NA", None
     elif isinstance(value, dt.datetime):
         kind, data = "timestamp", value.isoformat()
+    elif isinstance(value, How):
+        kind, data = "how", encode(vars(value), where)
     elif isinstance(value, (list, tuple)):
         kind, data = "tuple" if isinstance(value, tuple) else "", [encode(item, where) for item in value]
     elif isinstance(value, dict):
@@ -51,6 +60,15 @@ def _encode_array(x: Array, where: str) -> dict[str, Any]:
     elif kind == "f" and not np.isfinite(x).all():
         data = np.where(np.isfinite(x), x.astype(object), x.astype(str).astype(object)).tolist()
     return {"$type": "array", "dtype": x.dtype.str, "shape": list(x.shape), "data": data}
+
+
+def _encode_named(column: Any, where: str) -> dict[str, Any]:
+    """A column of a DataFrame; errors say which."""
+    try:
+        return _encode_column(column, f"{where}[{column.name!r}]")
+    except InputError as error:
+        error.column = column.name
+        raise
 
 
 def _encode_column(column: Any, where: str) -> dict[str, Any]:
@@ -115,6 +133,7 @@ _READ: dict[str, Callable[[dict[str, Any]], Any]] = {
     "index": _read_index,
     "multiindex": lambda v: load_pandas().MultiIndex.from_arrays(decode(v["data"]), names=decode(v["names"])),
     "range": lambda v: load_pandas().RangeIndex(*v["data"], name=decode(v["names"])[0]),
+    "how": lambda v: How(**decode(v["data"])),
     "timestamp": lambda v: load_pandas().Timestamp(v["data"]),
     "NA": lambda _: load_pandas().NA,
 }

@@ -3,7 +3,7 @@
 Arrays in, arrays out; no framework is imported.
 """
 
-from cfproto_plugin.helpers.frames import FrameColumns, column_order, load_pandas, numbers_of
+from cfproto_plugin.helpers.frames import FrameColumns, column_order, load_pandas, numbers_of, table_rows
 from cfproto_plugin.helpers.nearest import nearest_first
 from cfproto_plugin.helpers.networks import Network, NetworkAdapter
 from cfproto_plugin.helpers.probabilities import Meaning, Output, ScoreReader, score_rows, softmax, two_columns
@@ -22,6 +22,7 @@ __all__ = [
     "numbers_of",
     "score_rows",
     "softmax",
+    "table_rows",
     "tree_probabilities",
     "tree_scores",
     "tree_thresholds",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from cfproto_plugin.errors import InputError, did_you_mean
+from cfproto_plugin.errors import InputError, ModelError, did_you_mean
 from cfproto_plugin.protocols import Array
 
 
@@ -26,19 +27,20 @@ def column_order(
     columns: Iterable[Any],
     names: Sequence[Any],
     what: str = "the frame",
-    spell: Callable[[Any], Any] = lambda label: label,
+    spell: Callable[[Any], Any] | None = None,
 ) -> list[Any] | None:
     """Return the labels of a frame's columns in the order of `names`; None if they are in that order already.
 
-    what: the frame in messages. spell: how the model spells a label, such as `str`. InputError names a column that is
-    missing, twice there or unknown.
+    what: what messages call the frame. spell: how the model spells a label, such as `str`; by default as it is.
+    InputError names a column that is missing, duplicate or unknown.
     """
     given = list(columns)
     labels: dict[Any, Any] = {}
     for label in given:
-        if spell(label) in labels:
+        name = label if spell is None else spell(label)
+        if name in labels:
             raise InputError(f"{what} has two columns {label!r}; expected every name once", column=label)
-        labels[spell(label)] = label
+        labels[name] = label
     known = set(names)
     absent = [name for name in names if name not in labels]
     extra = [label for name, label in labels.items() if name not in known]
@@ -59,8 +61,8 @@ def column_order(
 class FrameColumns:
     """Puts the columns of frames into the order that a model was trained with.
 
-    names: the model's columns as it spells them; None takes any, in any order. The columns object last seen is
-    remembered: a search asks with the same one thousands of times.
+    names: the model's columns as it spells them; None leaves frames as they are. The order is worked out once for
+    frames that share their `columns` object, as those of a search do.
     """
 
     def __init__(self, names: Sequence[str] | None, spell: Callable[[Any], str] = str) -> None:
@@ -77,6 +79,17 @@ class FrameColumns:
             order = column_order(frame.columns, self.names, "the frame", self._spell)
             self._seen = frame.columns, order
         return frame if order is None else frame[order]
+
+
+def table_rows(x: Array, n_columns: int, model: str) -> Array:
+    """Return rows (n, ...) as (n, n_columns): images are flattened, another number of columns is a ModelError.
+
+    model: what to call it in the message, such as "the XGBoost model".
+    """
+    rows = x.reshape(len(x), math.prod(x.shape[1:])) if x.ndim > 2 else x  # noqa: PLR2004
+    if rows.ndim != 2 or rows.shape[1] != n_columns:  # noqa: PLR2004
+        raise ModelError(f"rows have shape {x.shape}; {model} was trained with {n_columns} columns.")
+    return rows
 
 
 def numbers_of(frame: Any) -> Array | None:

@@ -1,4 +1,4 @@
-"""Putting the prototypes of all classes in order of distance. Shared by the providers."""
+"""The prototypes of all classes in order of distance, for any provider."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from cfproto_plugin.protocols import Array
 
 
 def nearest_first(points: Array, classes: Array, distance: Array, allowed: Array) -> tuple[Array, Array]:
-    """Sort candidate points (n, m, d) of classes (m,) by distance (n, m), classes not allowed left out.
+    """Sort points (n, m, d) of classes (m,) by distance (n, m); allowed (n, K) says which classes each row may have.
 
-    A row with fewer than the most repeats its last prototype; a row without any has class -1 throughout.
+    Returns points (n, w, d) and classes (n, w), where w is the largest number of allowed points of any row. A row with
+    fewer repeats its last one; a row without any has class -1. Points at an infinite or NaN distance are left out.
     """
     distance = np.where(allowed[:, classes] & np.isfinite(distance), distance, np.inf)
     order = np.argsort(distance, axis=1, kind="stable")

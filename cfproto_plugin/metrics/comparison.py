@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import log_ndtr
+from scipy.special import ndtr
 
 from cfproto_plugin.errors import InputError
 from cfproto_plugin.metrics.kernels import Kernel, h_values, imq_kernel
@@ -66,6 +66,8 @@ def rel_multi(
     Benjamini and Yekutieli's step-up keeps the false discovery rate at alpha whatever their dependence. mmd2 is that of
     the rows that were tested.
     """
+    from scipy.stats import false_discovery_control
+
     names, samples, real = _checked(models, reference, alpha)
     order = np.random.default_rng(seed).permutation(len(real))
     cut = round(fraction * len(real))
@@ -77,7 +79,7 @@ def rel_multi(
     p_values = np.array([1.0 if i == best else _plain_p(found, i, best) for i in range(len(names))])
     others = np.arange(len(names)) != best
     rejected = np.zeros(len(names), dtype=bool)
-    rejected[others] = benjamini_yekutieli(p_values[others], alpha)
+    rejected[others] = false_discovery_control(p_values[others], method="by") <= alpha
     return _comparison(names, best, found.mmd2, p_values, rejected, alpha)
 
 
@@ -128,29 +130,6 @@ def truncation(z: Array, covariance: Array, i: int, best: int) -> tuple[float, f
     return float(lower), float(upper), math.sqrt(variance)
 
 
-def truncated_normal_sf(t: float, lower: float, upper: float, scale: float) -> float:
-    """P(T > t) for T normal with mean 0 and the scale, given lower <= T <= upper; exact far out in the tail.
-
-    With Q = 1 - Phi: (Q(t) - Q(upper)) / (Q(lower) - Q(upper)), in logarithms.
-    """
-    at, low, high = (log_ndtr(-min(max(v, lower), upper) / scale) for v in (t, lower, upper))
-    if not low > high:
-        return 1.0
-    return float(np.exp(at - low) * np.expm1(high - at) / np.expm1(high - low))
-
-
-def benjamini_yekutieli(p_values: Array, alpha: float) -> Array:
-    """Reject the k smallest, k the largest with p_(k) <= k alpha / (m (1 + 1/2 + ... + 1/m))."""
-    m = len(p_values)
-    order = np.argsort(p_values, kind="stable")
-    limits = np.arange(1, m + 1) * alpha / (m * (1 / np.arange(1, m + 1)).sum())
-    passed = np.flatnonzero(p_values[order] <= limits)
-    rejected = np.zeros(m, dtype=bool)
-    if len(passed):
-        rejected[order[: passed[-1] + 1]] = True
-    return rejected
-
-
 def _plain_p(found: Estimates, i: int, best: int) -> float:
     """P(N(0, variance of the difference) > difference)."""
     s = found.covariance
@@ -158,13 +137,18 @@ def _plain_p(found: Estimates, i: int, best: int) -> float:
     if variance <= 0:
         return 1.0
     t = math.sqrt(found.n) * (found.mmd2[i] - found.mmd2[best])
-    return float(np.exp(log_ndtr(-t / math.sqrt(variance))))
+    return float(ndtr(-t / math.sqrt(variance)))
 
 
 def _selective_p(found: Estimates, i: int, best: int) -> float:
+    """P(T > difference) for T normal with mean 0, truncated to the interval that the choice leaves."""
+    from scipy.stats import truncnorm
+
     z = math.sqrt(found.n) * found.mmd2
     lower, upper, scale = truncation(z, found.covariance, i, best)
-    return truncated_normal_sf(z[i] - z[best], lower, upper, scale) if scale > 0 else 1.0
+    if scale == 0 or not lower < upper:
+        return 1.0
+    return float(truncnorm.sf(z[i] - z[best], lower / scale, upper / scale, scale=scale))
 
 
 def _checked(models: Mapping[str, Any], reference: Any, alpha: float) -> tuple[list[str], list[Array], Array]:

@@ -12,6 +12,7 @@ import numpy as np
 from cfproto_plugin.errors import InputError
 from cfproto_plugin.helpers.frames import load_pandas
 from cfproto_plugin.protocols import Array
+from cfproto_plugin.report import aligned
 
 _HEAD = ["name", "group", "metric", "n", "mean", "std", "lower", "upper"]
 
@@ -56,9 +57,7 @@ class MetricTable:
         split = any(record.group is not None for record in self.records)
         lines = [_HEAD, *map(_line, self.records)]
         shown = lines if split else [line[:1] + line[2:] for line in lines]
-        widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
-        padded = (map(str.ljust, line, widths) for line in shown)
-        return "\n".join("  ".join(line).rstrip() for line in padded)
+        return "\n".join(aligned(shown))
 
 
 def summarise(
@@ -85,7 +84,8 @@ def _record(name: str, group: Any, metric: str, values: Array, confidence: float
     n = len(values)
     mean = float(values.mean()) if n else math.nan
     std = float(values.std(ddof=1)) if n > 1 else math.nan
-    bounds = _wilson(mean, n, confidence) if metric == "validity" else _student(mean, std, n, confidence)
+    share = metric == "validity"
+    bounds = _wilson(int(values.sum()), n, confidence) if share else _student(mean, std, n, confidence)
     return MetricRecord(name, group, metric, n, mean, std, *bounds)
 
 
@@ -99,16 +99,14 @@ def _student(mean: float, std: float, n: int, confidence: float) -> tuple[float,
     return mean - half, mean + half
 
 
-def _wilson(share: float, n: int, confidence: float) -> tuple[float, float]:
-    """The shares p for which |share - p| <= z · sqrt(p (1 - p) / n)."""
-    from scipy.special import ndtri
+def _wilson(found: int, n: int, confidence: float) -> tuple[float, float]:
+    """The shares p for which |found / n - p| <= z · sqrt(p (1 - p) / n)."""
+    from scipy.stats import binomtest
 
     if n == 0:
         return math.nan, math.nan
-    z2 = float(ndtri((1 + confidence) / 2)) ** 2
-    centre = (share + z2 / (2 * n)) / (1 + z2 / n)
-    half = math.sqrt(z2 * (share * (1 - share) + z2 / (4 * n)) / n) / (1 + z2 / n)
-    return max(0.0, centre - half), min(1.0, centre + half)
+    bounds = binomtest(found, n).proportion_ci(confidence, method="wilson")
+    return float(bounds.low), float(bounds.high)
 
 
 def join(parts: Sequence[Sequence[MetricRecord]], confidence: float) -> MetricTable:

@@ -4,12 +4,14 @@ from cfproto_plugin.plugins.capabilities import Adapted, own_copy, space_of
 from cfproto_plugin.plugins.claims import adapt, adapted, claimed
 from cfproto_plugin.plugins.registry import (
     KINDS,
+    Origin,
     PluginReport,
     Registry,
     how_to_block,
     make,
     register,
     registry,
+    taken,
     type_name,
     unregister,
 )
@@ -17,6 +19,7 @@ from cfproto_plugin.plugins.registry import (
 __all__ = [
     "KINDS",
     "Adapted",
+    "Origin",
     "PluginReport",
     "Registry",
     "adapt",
@@ -28,6 +31,7 @@ __all__ = [
     "register",
     "registry",
     "space_of",
+    "taken",
     "type_name",
     "unregister",
 ]

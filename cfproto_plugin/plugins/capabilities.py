@@ -6,57 +6,109 @@ Members are looked up with `getattr`: a proxy that forwards them in `__getattr__
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from cfproto_plugin.errors import ModelError
+from cfproto_plugin.errors import CfprotoError, ModelError
 from cfproto_plugin.helpers.trees import tree_thresholds
+from cfproto_plugin.plugins.registry import Origin
 from cfproto_plugin.protocols import Array, ModelAdapter, PrototypeProvider, Pullback, TreeEnsemble
 
-Vjp = Callable[[Array], tuple[Array, Pullback]]
+
+@dataclass(frozen=True)
+class Call:
+    """A method of an adapter: given rows of its own, at most `max_rows` at a time.
+
+    A model that works in place then harms nobody. Copying the array of one row costs a microsecond.
+    """
+
+    method: Callable[[Any], Any]
+    max_rows: int | None
+    plugin: str | None
+
+    def __call__(self, x: Any) -> Any:
+        """Return what the method returns for rows (n, *shape) or a frame."""
+        try:
+            if self.max_rows is None or len(x) <= self.max_rows:
+                return self.method(_own(x))
+            return self._joined([self.method(part) for part in _parts(x, self.max_rows)])
+        except CfprotoError as error:
+            error.plugin = error.plugin or self.plugin
+            raise
+
+    def _joined(self, results: list[Any]) -> Any:
+        return np.concatenate([np.asarray(result) for result in results])
+
+
+@dataclass(frozen=True)
+class GradientCall(Call):
+    """The method `vjp`: the pullbacks of the parts become one."""
+
+    def _joined(self, results: list[tuple[Array, Pullback]]) -> tuple[Array, Pullback]:
+        outputs, pulls = zip(*results, strict=True)
+        ends = np.cumsum([len(y) for y in outputs])[:-1]
+
+        def pullback(cotangent: Array) -> Array:
+            parts = np.split(cotangent, ends)
+            return np.concatenate([pull(part) for pull, part in zip(pulls, parts, strict=True)])
+
+        return np.concatenate(outputs), pullback
 
 
 @dataclass(frozen=True)
 class Adapted:
-    """A model behind its adapter, and what it can do. None or False stands for what it cannot."""
+    """A model behind its adapter, and what it can do. None or False stands for what it cannot.
+
+    It is a `ModelAdapter` itself, and a `GradientAdapter` if `vjp` is there. The methods of the adapter get rows of
+    their own, in batches of at most `max_rows`.
+    """
 
     name: str  # of the adapter, as plugins register it
     adapter: ModelAdapter
     origin: str  # the plugin it comes from, for messages
-    vjp: Vjp | None
+    predict: Callable[[Array], Array]  # the model's own answer
     quick: Callable[[Array], Array]  # for searching: the adapter's recomputation, or `predict` itself
+    vjp: Callable[[Array], tuple[Array, Pullback]] | None
     labels: Callable[[Array], Array] | None
     accepts_frames: bool
     feature_names: tuple[str, ...] | None
     max_rows: int | None
 
     @classmethod
-    def of(cls, adapter: Any, name: str) -> Adapted:
-        """Look at the adapter."""
-        names = getattr(adapter, "feature_names", None)
+    def of(cls, adapter: Any, name: str | None = None) -> Adapted:
+        """Look at the adapter. name: what to call it if it was not made by a plugin; default: its type."""
+        if isinstance(adapter, Adapted):
+            return adapter
+        origin = origin_of(adapter)
+        name = origin.name if origin else name or type(adapter).__name__
+        plugin = origin.plugin if origin else None
         limit = getattr(adapter, "max_rows", None)
         if limit is not None and not (isinstance(limit, (int, np.integer)) and limit > 0):
-            raise ModelError(f"max_rows of adapter {name!r} is {limit!r}; expected a whole number above 0", plugin=name)
+            raise ModelError(
+                f"max_rows of adapter {name!r} is {limit!r}; expected a whole number above 0", plugin=plugin
+            )
+        names = getattr(adapter, "feature_names", None)
+
+        def call(method: str, kind: type[Call] = Call) -> Any:
+            found = _method(adapter, method)
+            return None if found is None else kind(found, None if limit is None else int(limit), plugin)
+
         return cls(
             name=name,
             adapter=adapter,
-            origin=str(getattr(adapter, "cfproto_origin", "")),
-            vjp=_method(adapter, "vjp"),
-            quick=_method(adapter, "quick") or adapter.predict,
-            labels=_method(adapter, "labels"),
+            origin="" if origin is None else str(origin),
+            predict=call("predict"),
+            quick=call("quick") or call("predict"),
+            vjp=call("vjp", GradientCall),
+            labels=call("labels"),
             accepts_frames=bool(getattr(adapter, "accepts_frames", False)),
             feature_names=None if names is None else tuple(map(str, names)),
             max_rows=None if limit is None else int(limit),
         )
-
-    @property
-    def predict(self) -> Callable[[Array], Array]:
-        """The model's own answer."""
-        return self.adapter.predict
 
     @cached_property
     def trees(self) -> TreeEnsemble | None:
@@ -87,8 +139,24 @@ class Adapted:
         found = getattr(self.adapter, "classes", None)
         classes = np.arange(n_columns) if found is None else np.asarray(found)
         if len(classes) != n_columns:
-            raise ModelError(f"the adapter names {len(classes)} classes but the model returns {n_columns} columns")
+            raise ModelError(
+                f"the adapter names {len(classes)} classes but the model returns {n_columns} columns"
+                + (f" ({self.origin})" if self.origin else ""),
+                plugin=self.plugin,
+            )
         return classes
+
+    @property
+    def plugin(self) -> str | None:
+        """The name of the plugin it comes from."""
+        origin = origin_of(self.adapter)
+        return None if origin is None else origin.plugin
+
+
+def origin_of(adapter: Any) -> Origin | None:
+    """The plugin that made an adapter; None if it was made by hand."""
+    found = getattr(adapter, "cfproto_origin", None)
+    return found if isinstance(found, Origin) else None
 
 
 def space_of(provider: PrototypeProvider) -> ModelAdapter | None:
@@ -108,3 +176,15 @@ def own_copy(provider: PrototypeProvider) -> PrototypeProvider:
 def _method(adapter: Any, name: str) -> Callable[..., Any] | None:
     found = getattr(adapter, name, None)
     return found if callable(found) else None
+
+
+def _own(x: Any) -> Any:
+    """A copy of an array. A frame is made for the call already."""
+    return x.copy(order="K") if isinstance(x, np.ndarray) else x
+
+
+def _parts(x: Any, size: int) -> Iterator[Any]:
+    """`size` rows each, the last part shorter."""
+    rows = x if isinstance(x, np.ndarray) else x.iloc
+    for start in range(0, len(x), size):
+        yield _own(rows[start : start + size])

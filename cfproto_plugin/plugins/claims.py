@@ -8,9 +8,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from cfproto_plugin.errors import AmbiguousAdapterError, InputError, ModelError, NoAdapterError
-from cfproto_plugin.plugins.capabilities import Adapted
+from cfproto_plugin.plugins.capabilities import Adapted, origin_of
 from cfproto_plugin.plugins.functions import FunctionAdapter
-from cfproto_plugin.plugins.registry import PluginReport, Registry, how_to_block, make, registry, type_name
+from cfproto_plugin.plugins.registry import (
+    PluginReport,
+    Registry,
+    how_to_block,
+    make,
+    names_of,
+    parameters_of,
+    registry,
+    type_name,
+)
 from cfproto_plugin.protocols import AdapterSpec, ModelAdapter, Role
 
 
@@ -34,42 +43,65 @@ def adapted(
     """The model behind its adapter, and what that can do. adapter: a registered name or an adapter; skips detection."""
     given = dict(options or {})
     if adapter is not None and not isinstance(adapter, str):
-        return Adapted.of(_checked(adapter), type(adapter).__name__)
+        return _as_it_is(_checked(adapter), role)
     if inspect.isclass(model):
         raise ModelError(f"{type_name(model)} is a class; pass a trained model, an object of that class.")
-    offered = {"role": role, "seed": seed}
     found = registry().find("adapters", adapter) if adapter is not None else claimed(model, registry())
     if found is not None:
-        return Adapted.of(make(*found, model, offered=offered, given=given), found[1].name)
-    if given and not _is_adapter(model):
-        _refuse_options(given)
+        report, spec = found
+        _require_role(report, spec, role)
+        return Adapted.of(make(report, spec, model, offered={"role": role, "seed": seed}, given=given), spec.name)
+    if given:
+        raise InputError(
+            f"the option {next(iter(given))!r} is for the adapters of plugins, and none claims {type_name(model)}; an "
+            "adapter or a function is used as it is"
+        )
     return _unclaimed(model, role)
 
 
 def _unclaimed(model: Any, role: Role) -> Adapted:
-    """A model that no plugin claims: an adapter, an object with predict_proba, or a function."""
+    """A model that no plugin claims: an adapter, an object with predict_proba, or a function.
+
+    An adapter that has nothing but `predict` looks like any model, and is tried last.
+    """
     if _is_adapter(model):
-        return Adapted.of(model, type(model).__name__)
+        return _as_it_is(model, role)
     if callable(getattr(model, "predict_proba", None)) and role == "classifier":
-        return Adapted.of(
-            FunctionAdapter(model.predict_proba, classes=getattr(model, "classes_", None)), "predict_proba"
-        )
+        labels = getattr(model, "classes_", None)
+        return Adapted.of(FunctionAdapter(model.predict_proba, classes=labels), "predict_proba")
     if callable(model):
         return Adapted.of(FunctionAdapter(model, role=role), "callable")
     if callable(getattr(model, "predict", None)):
-        return Adapted.of(model, type(model).__name__)
+        return Adapted.of(model)
     raise NoAdapterError(_nothing_claims(model, registry()))
 
 
 def _is_adapter(model: Any) -> bool:
-    """Whether it is one for certain: made by a plugin, or with a pullback. An adapter may also be predict-only."""
+    """Whether it is an adapter beyond doubt: made by a plugin, or with a member that only adapters have."""
     members = ("cfproto_origin", "vjp", "quick", "trees", "thresholds")
-    known = callable(getattr(model, "predict", None)) and any(hasattr(model, name) for name in members)
-    return known and not inspect.isclass(model)
+    return callable(getattr(model, "predict", None)) and any(hasattr(model, name) for name in members)
 
 
-def _refuse_options(given: dict[str, Any]) -> None:
-    raise InputError(f"the option {next(iter(given))!r} is for adapters of plugins; a plain function takes none")
+def _as_it_is(adapter: Any, role: Role) -> Adapted:
+    """An adapter that was passed in, if it was not made for the other role."""
+    origin = origin_of(adapter)
+    if origin is not None and origin.role not in {None, role}:
+        raise ModelError(
+            f"{origin} was made with role={origin.role!r} and is used as {role!r}; make it with "
+            f"adapt(model, role={role!r})",
+            plugin=origin.plugin,
+        )
+    return Adapted.of(adapter)
+
+
+def _require_role(report: PluginReport, spec: AdapterSpec, role: Role) -> None:
+    """A factory that takes no role makes classifiers."""
+    names, any_other = parameters_of(spec.factory)
+    if role != "classifier" and not any_other and "role" not in names:
+        raise ModelError(
+            f"adapter {spec.name!r} of plugin {report} is for classifiers; it cannot be used as {role!r}",
+            plugin=report.name,
+        )
 
 
 def claimed(model: Any, plugins: Registry) -> tuple[PluginReport, AdapterSpec] | None:
@@ -84,7 +116,8 @@ def claimed(model: Any, plugins: Registry) -> tuple[PluginReport, AdapterSpec] |
     ranked.sort(key=lambda item: item[:2])
     best = [item[2:] for item in ranked if item[:2] == ranked[0][:2]]
     if len(best) > 1:
-        raise AmbiguousAdapterError(_claimed_by_several(model, best))
+        owners = names_of(report for report, _ in best)
+        raise AmbiguousAdapterError(_claimed_by_several(model, best), plugin=owners)
     return best[0]
 
 

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 class FunctionAdapter:
-    """A function x -> probabilities (n, k), or x -> encoding in the role "transform". classes: its labels, if known."""
+    """A function x -> probabilities (n, k), or x -> codes (n, ...) in the role "transform".
+
+    classes: the labels in the order of the columns, if known.
+    """
 
     def __init__(self, function: Callable[[Any], Any], *, role: Role = "classifier", classes: Any = None) -> None:
         self._function = function

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import pluggy
 
@@ -39,6 +39,19 @@ _ONE: dict[type, tuple[str, str]] = {  # what a spec is called in messages, and 
 }
 
 
+class Origin(NamedTuple):
+    """Where an adapter, provider or distance comes from. As text it is what messages say."""
+
+    what: str  # "adapter", "prototype provider" or "distance"
+    name: str
+    plugin: str
+    source: str
+    role: str | None = None  # that an adapter was made for
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.name!r} of plugin {self.plugin} ({self.source})"
+
+
 @dataclass(frozen=True)
 class PluginReport:
     """What became of one plugin."""
@@ -57,6 +70,11 @@ class PluginReport:
     def offers(self) -> dict[str, list[str]]:
         """Names by kind, for printing."""
         return {kind: [spec.name for spec in getattr(self, kind)] for kind in KINDS if getattr(self, kind)}
+
+    @property
+    def suffixes(self) -> list[str]:
+        """The suffixes of the model files it reads."""
+        return [suffix for spec in self.adapters for suffix in spec.suffixes]
 
     @property
     def slow(self) -> bool:
@@ -88,13 +106,15 @@ class Registry:
         """Add a plugin of the running program: a module or object with hook implementations."""
         name = name or str(getattr(plugin, "__name__", type(plugin).__name__))
         if any(report.name == name and report.status == "ok" for report in self.reports):
-            raise PluginError(f"a plugin named {name!r} is already registered; unregister({name!r}) it first.")
+            raise PluginError(
+                f"a plugin named {name!r} is already registered; unregister({name!r}) it first.", plugin=name
+            )
         status: Literal["ok", "disabled"] = "disabled" if name in self._disabled else "ok"
         module = plugin.__name__ if isinstance(plugin, ModuleType) else ""
         report = self._add(PluginReport(name, status, "registered at run time", module), lambda: plugin)
         if report.status == "broken":
             self.reports.remove(report)
-            raise PluginError(f"plugin {name!r} cannot be registered: {report.error}")
+            raise PluginError(f"plugin {name!r} cannot be registered: {report.error}", plugin=name)
         return report
 
     def unregister(self, name: str) -> None:
@@ -123,7 +143,7 @@ class Registry:
         for report, spec in self.adapters():
             for file in spec.files:
                 for suffix in file.suffixes:
-                    found.setdefault(suffix.lower(), []).append((report, spec, file))
+                    found.setdefault(suffix, []).append((report, spec, file))
         return found
 
     def file_format(self, suffix: str) -> tuple[PluginReport, AdapterSpec, ModelFile]:
@@ -134,7 +154,8 @@ class Registry:
             owners = [report for report, _, _ in found]
             raise PluginError(
                 f"{suffix} files are read by {' and '.join(map(str, owners))}.\n  Block one plugin: "
-                f"{how_to_block(owners)}."
+                f"{how_to_block(owners)}.",
+                plugin=names_of(owners),
             )
         if not found:
             raise UnknownNameError(
@@ -151,7 +172,8 @@ class Registry:
             owners = [report for report, _ in found]
             raise PluginError(
                 f"{kind} named {name!r} come from {' and '.join(map(str, owners))}.\n  Pass an instance, or block one "
-                f"plugin: {how_to_block(owners)}."
+                f"plugin: {how_to_block(owners)}.",
+                plugin=names_of(owners),
             )
         if found:
             return found[0]
@@ -194,8 +216,8 @@ def make(
     offered: what the core passes if the factory takes it. given: what the user asked for, which it must take.
     """
     what, method = next(words for kind, words in _ONE.items() if isinstance(spec, kind))
-    origin = f"{what} {spec.name!r} of plugin {report}"
-    options = {**_taken(spec.factory, offered or {}), **_required(spec.factory, given or {}, origin)}
+    origin = Origin(what, spec.name, report.name, report.source, (offered or {}).get("role"))
+    options = {**taken(spec.factory, offered or {}), **_required(spec.factory, given or {}, origin)}
     try:
         made = spec.factory(*args, **options)
     except CfprotoError as error:
@@ -211,7 +233,7 @@ def make(
         )
     if not any(made is model for model in args):
         with suppress(AttributeError, TypeError):  # objects with slots stay without
-            made.cfproto_origin = origin  # for messages of the search; kept when an explainer is pickled
+            made.cfproto_origin = origin  # kept when an explainer is pickled
     return made
 
 
@@ -225,18 +247,28 @@ def parameters_of(factory: Callable[..., Any]) -> tuple[set[str], bool]:
     return keywords, any(p.kind is p.VAR_KEYWORD for p in found)
 
 
-def _taken(factory: Callable[..., Any], offered: Mapping[str, Any]) -> dict[str, Any]:
+def taken(factory: Callable[..., Any], offered: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the offered arguments that the factory takes."""
     names, any_other = parameters_of(factory)
     return {name: value for name, value in offered.items() if any_other or name in names}
 
 
-def _required(factory: Callable[..., Any], given: Mapping[str, Any], origin: str) -> dict[str, Any]:
+def _required(factory: Callable[..., Any], given: Mapping[str, Any], origin: Origin) -> dict[str, Any]:
+    """The options that the user gave; one that the factory does not know is an error."""
     names, any_other = parameters_of(factory)
     for name in given:
         if not any_other and name not in names:
-            there = ", ".join(sorted(names - {"model", "role", "seed"})) or "none"
-            raise InputError(f"{origin} has no option {name!r}.{did_you_mean(name, names)} Its options: {there}")
+            own = sorted(names - {"model", "role", "seed"})
+            raise InputError(
+                f"{origin} has no option {name!r}.{did_you_mean(name, own)} Its options: {', '.join(own) or 'none'}",
+                plugin=origin.plugin,
+            )
     return dict(given)
+
+
+def names_of(owners: Iterable[PluginReport]) -> str:
+    """The names of several plugins, for the field `plugin` of an error."""
+    return ", ".join(report.name for report in owners)
 
 
 def how_to_block(owners: Iterable[PluginReport]) -> str:
@@ -324,16 +356,17 @@ def _check_files(spec: AdapterSpec) -> None:
         if not isinstance(file, ModelFile):
             raise PluginError(f"adapter {spec.name!r} has {file!r} among its files; expected ModelFile objects")
         suffixes: Any = file.suffixes
-        if (
-            isinstance(suffixes, str)
-            or not suffixes
-            or not all(isinstance(s, str) and s.startswith(".") for s in suffixes)
-        ):
+        if isinstance(suffixes, str) or not suffixes or not all(map(_is_suffix, suffixes)):
             raise PluginError(
-                f"adapter {spec.name!r} reads files with the suffixes {suffixes!r}; expected such as ('.json',)"
+                f"adapter {spec.name!r} reads files with the suffixes {suffixes!r}; expected a tuple such as "
+                "('.json',), in lower case"
             )
         if not callable(file.load):
             raise PluginError(f"adapter {spec.name!r}: load of {suffixes} is {file.load!r}; expected a function")
+
+
+def _is_suffix(suffix: Any) -> bool:
+    return isinstance(suffix, str) and suffix.startswith(".") and suffix == suffix.lower()
 
 
 @functools.cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 
@@ -26,7 +26,6 @@ class EncoderPrototypes:
         k: int | None = None,
         k_type: Literal["mean", "point"] = "mean",
         encoder: ModelAdapter | None = None,
-        **_options: Any,
     ) -> None:
         if encoder is None:
             raise ConfigError("prototypes='encoder' needs an encoder; pass encoder=..., or use prototypes='kdtree'")
@@ -49,8 +48,8 @@ class EncoderPrototypes:
         code = self._encode(z0).reshape(len(z0), -1)
         points = np.stack([self._prototypes(code, number) for number in range(len(self.classes_))], axis=1)
         distance = np.linalg.norm(points - code[:, None], axis=2)
-        found, kinds = nearest_first(points, self.classes_, distance, allowed)
-        return found.reshape(*found.shape[:2], *self.shape_), kinds
+        found, found_classes = nearest_first(points, self.classes_, distance, allowed)
+        return found.reshape(*found.shape[:2], *self.shape_), found_classes
 
     def _prototypes(self, code: Array, number: int) -> Array:
         items = self.encodings_[number]

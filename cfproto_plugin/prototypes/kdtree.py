@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -17,7 +17,7 @@ class KDTreePrototypes:
     A class with fewer than k items offers its farthest.
     """
 
-    def __init__(self, *, k: int | None = None, per_class: int = 1, **_options: Any) -> None:
+    def __init__(self, *, k: int | None = None, per_class: int = 1) -> None:
         self.k = k or 1
         self.per_class = per_class
 
@@ -43,5 +43,5 @@ class KDTreePrototypes:
             distances.append(distance)
             classes += [label] * len(ranks)
         stacked = np.concatenate(points, axis=1)
-        found, kinds = nearest_first(stacked, np.array(classes), np.concatenate(distances, axis=1), allowed)
-        return found.reshape(*found.shape[:2], *z0.shape[1:]), kinds
+        found, found_classes = nearest_first(stacked, np.array(classes), np.concatenate(distances, axis=1), allowed)
+        return found.reshape(*found.shape[:2], *z0.shape[1:]), found_classes

@@ -1,7 +1,11 @@
-"""How an explanation looks: as text in a terminal, as HTML in a notebook, and as a report file of its own."""
+"""How an explanation looks: as text in a terminal, as HTML in a notebook, and as an HTML file of its own.
+
+Everything here reads the members of the `Explanation` it is given and imports nothing above it.
+"""
 
 from cfproto_plugin.report.page import as_html, write_report
+from cfproto_plugin.report.sentences import how_in_words, why_not_in_words
 from cfproto_plugin.report.text import as_text
 from cfproto_plugin.report.words import aligned, pair, ranked
 
-__all__ = ["aligned", "as_html", "as_text", "pair", "ranked", "write_report"]
+__all__ = ["aligned", "as_html", "as_text", "how_in_words", "pair", "ranked", "why_not_in_words", "write_report"]

@@ -1,11 +1,10 @@
-"""An explanation as HTML: in a notebook, and as a report file of its own.
+"""An explanation as HTML: in a notebook, and as a file of its own.
 
-It needs nothing from outside: no scripts, no fonts, pictures are inline PNG. Text of the user is always escaped.
+The HTML loads nothing: no scripts, no fonts, pictures are inline PNG. The user's text is always escaped.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from html import escape
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfproto_plugin.explanation import column_names, new_class_proba
 from cfproto_plugin.report.pictures import pictures
 from cfproto_plugin.report.style import CSS
 from cfproto_plugin.report.words import classes_text, counted, feature_name, pair, ranked, swing, value_text
@@ -30,7 +28,7 @@ _CALLS = (("n_predict_calls", "predict calls"), ("n_predicted_rows", "rows predi
 
 
 def as_html(explanation: Explanation) -> str:
-    """A snippet for notebooks: a card per row, the first ten of them."""
+    """A snippet for notebooks: a card for each of the first ten lines."""
     cards = [_card(line) for line in explanation[:_NOTEBOOK_CARDS]]
     hidden = len(explanation) - len(cards)
     more = f'<p class="dim">… and {hidden:,} more</p>' if hidden > 0 else ""
@@ -40,7 +38,7 @@ def as_html(explanation: Explanation) -> str:
 def write_report(
     explanation: Explanation, path: str | os.PathLike[str], title: str = "Counterfactual explanations"
 ) -> Path:
-    """Write one HTML file that shows everything, and return its path."""
+    """Write an HTML file with a summary and a card for every line; return its path."""
     path = Path(path)
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
     style = f"<style>:root{{color-scheme:light dark}}body{{margin:32px 20px}}.cfp{{margin:auto}}{CSS}</style>"
@@ -53,7 +51,7 @@ def write_report(
 
 
 def _card(line: Explanation) -> str:
-    """One counterfactual: its classes, probabilities and changes, or the pictures before and after."""
+    """One line: its classes and probabilities, then its changes, or the pictures before and after."""
     status = str(line.status[0])
     row = f'<span class="row">{escape(_row_name(line))}</span>'
     badge = f'<span class="badge {escape(status)}">{escape(status.replace("_", " "))}</span>'
@@ -64,17 +62,17 @@ def _card(line: Explanation) -> str:
 
 
 def _row_name(line: Explanation) -> str:
-    """Row 3, with the label of the index if that says more."""
+    """Row 3, followed by its label in the DataFrame's index if that is not the same number."""
     name = f"Row {line.row[0]}"
     label = str(line.original.index[0]) if hasattr(line.original, "index") else name
     return name if label in {name, str(line.row[0])} else f"{name} · {label}"
 
 
 def _proba(line: Explanation) -> str:
-    """The probability of the new class before (grey) and after (up to the end of the green)."""
-    before, after = (float(proba[0]) for proba in new_class_proba(line))
-    if not (math.isfinite(before) and math.isfinite(after)):
+    """The probability of the new class: a grey bar for before, drawn over a green one for after."""
+    if not line.found[0]:
         return ""
+    before, after = (float(proba[0]) for proba in line.new_class_proba)
     bars = f'<i style="width:{after:.1%}"></i><i class="was" style="width:{before:.1%}"></i>'
     label = f'<span class="dim">P({escape(str(line.counterfactual_class[0]))})</span>'
     return (
@@ -83,16 +81,16 @@ def _proba(line: Explanation) -> str:
 
 
 def _table(line: Explanation) -> str:
-    """The changed features as before -> after with a bar; the smallest and the unchanged ones folded away."""
+    """The changed features, before and after, with a bar; the smallest and the unchanged ones are folded away."""
     changes = ranked(line)
     rows = [_table_row(change) for change in changes]
     heads = "<tr><th>feature</th><th>before</th><th>after</th><th>change</th><th class='bar'></th></tr>"
     shown, rest = (f'<table class="changes">{heads}{"".join(r)}</table>' for r in (rows[:_SHOWN], rows[_SHOWN:]))
     smaller = _folded(counted(len(changes) - _SHOWN, "smaller change"), rest) if len(rows) > _SHOWN else ""
     changed = {change.feature for change in changes}
-    values = zip(column_names(line) or (), np.asarray(line.original, dtype=object)[0], strict=False)
+    values = zip(line.column_names or (), np.asarray(line.original, dtype=object)[0], strict=False)
     same = [(name, value_text(value)) for name, value in values if name not in changed]
-    noun = "unchanged feature" if line.status[0] in {"found", "fallback"} else "feature"
+    noun = "unchanged feature" if line.found[0] else "feature"
     return f"{shown if rows else ''}{smaller}{_folded(counted(len(same), noun), _list(same)) if same else ''}"
 
 
@@ -114,16 +112,17 @@ def _table_row(change: Change) -> str:
 
 
 def _percent(change: Change) -> str:
-    """The change in percent of the value before, unless that is 0 or the change rounds to nothing."""
+    """The change in percent of the value before; nothing if that value is 0 or the change rounds to 0."""
     percent = round(100 * (change.after - change.before) / abs(change.before)) if change.before else 0
     return f"{percent:+,}%".replace("-", "−") if percent else ""  # noqa: RUF001 a minus sign as wide as the plus
 
 
 def _summary(explanation: Explanation) -> str:
-    """Tiles with the counts, then the model, versions and settings folded away."""
+    """Tiles with the counts; the model, versions and settings are folded away below them."""
     meta = explanation.meta
     counts = Counter(str(status).replace("_", " ") for status in explanation.status)
-    tiles = [("rows explained", f"{len(set(explanation.row.tolist())):,}"), *((k, f"{v:,}") for k, v in counts.items())]
+    done, rows = (len(set(lines.tolist())) for lines in (explanation.row[explanation.found], explanation.row))
+    tiles = [("rows explained", f"{done:,} of {rows:,}"), *((k, f"{v:,}") for k, v in counts.items())]
     if "seconds" in meta:
         tiles.append(("seconds", value_text(float(meta["seconds"]), 3)))
     tiles += [(label, f"{meta[key]:,}") for key, label in _CALLS if key in meta]

@@ -15,16 +15,18 @@ if TYPE_CHECKING:
 
 
 def pictures(line: Explanation) -> str:
-    """Original, counterfactual and difference (blue is more, orange is less), if a row is an image."""
+    """Original, counterfactual and difference (blue is more, orange is less) of an image; nothing for other rows."""
     before, after = _image(line.original), _image(line.counterfactual)
     if before is None or after is None:
         return ""
-    low, high = np.nanmin([before, after]), np.nanmax([before, after])
-    figures = [("original", _grey(before, low, high))]
-    if np.isfinite(after).all():
-        figures += [("counterfactual", _grey(after, low, high)), ("difference", _blue_orange(after - before))]
+    values = np.array([before, after])
+    values = values[np.isfinite(values)]
+    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
+    figures = [("original", _scaled(before, low, high))]
+    if line.found[0]:
+        figures += [("counterfactual", _scaled(after, low, high)), ("difference", _blue_orange(after - before))]
     shown = "".join(f"<figure>{_png(image, name)}<figcaption>{name}</figcaption></figure>" for name, image in figures)
-    count = f'<p class="note">{len(line.changes()):,} of {before.size:,} values changed</p>' if len(figures) > 1 else ""
+    count = f'<p class="note">{line.n_changes[0]:,} of {before.size:,} values changed</p>' if len(figures) > 1 else ""
     return f'<div class="pictures">{shown}</div>{count}'
 
 
@@ -38,12 +40,13 @@ def _image(x: Any) -> Array | None:
     return image.astype(float) if image.ndim == 3 and image.shape[-1] in {1, 3} else None  # noqa: PLR2004 channels
 
 
-def _grey(image: Array, low: float, high: float) -> Array:
-    return np.asarray(np.clip((image - low) / (high - low or 1), 0, 1) * 255)
+def _scaled(image: Array, low: float, high: float) -> Array:
+    """(h, w, 1 or 3) values from low to high as values from 0 to 255; 0 where one is missing."""
+    return np.nan_to_num(np.clip((image - low) / (high - low or 1), 0, 1) * 255)
 
 
 def _blue_orange(delta: Array) -> Array:
-    """White where nothing changed; the hues of the bars at the largest change."""
+    """(h, w, 3): white where nothing changed, up to the colours of the bars at the largest change."""
     part = delta.mean(axis=-1, keepdims=True) / (np.abs(delta).max() or 1)
     hue = np.where(part > 0, np.array([63, 127, 208]), np.array([221, 122, 59]))
     return np.asarray(255 + np.abs(part) * (hue - 255))

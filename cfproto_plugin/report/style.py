@@ -6,15 +6,16 @@ CSS = """
 .cfp *{box-sizing:border-box}
 .cfp h1{font-size:26px;line-height:1.2;letter-spacing:-.01em;margin:0 0 4px}
 .cfp .dim{opacity:.66}.cfp p{margin:0}
-.cfp .tiles{display:flex;flex-wrap:wrap;gap:10px;margin:20px 0}
-.cfp .tile{flex:1 1 100px;padding:10px 12px;white-space:nowrap;font-size:13px;
+.cfp .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(112px,1fr));gap:10px;margin:20px 0}
+.cfp .tile{padding:10px 12px;white-space:nowrap;font-size:13px;
   border:1px solid #80808040;border-radius:10px;background:#8080800d}
 .cfp .tile b{display:block;font-size:22px;font-weight:600;font-variant-numeric:tabular-nums}
 .cfp .card{margin:14px 0;padding:14px 18px;border:1px solid #80808040;border-radius:12px;background:#8080800d}
 .cfp .head{display:flex;flex-wrap:wrap;align-items:baseline;gap:4px 12px}
 .cfp .head .row{opacity:.66;min-width:58px}.cfp .head .class{font-size:17px;font-weight:600}
 .cfp .badge{margin-left:auto;padding:1px 10px;border-radius:99px;font-size:12px;background:#2a9d6f2e}
-.cfp .badge.fallback{background:#d9962a38}.cfp .badge.not_found,.cfp .badge.infeasible{background:#d2495538}
+.cfp .badge.fallback{background:#d9962a38}
+.cfp .badge.not_found,.cfp .badge.infeasible,.cfp .badge.error{background:#d2495538}
 .cfp .proba{display:grid;grid-template-columns:auto 1fr auto;gap:10px;align-items:center;margin:8px 0 2px}
 .cfp .track{position:relative;height:8px;border-radius:4px;background:#80808030;overflow:hidden}
 .cfp .track i{position:absolute;top:0;bottom:0;background:#2a9d6f}.cfp .track i.was{background:#8c8c8c}

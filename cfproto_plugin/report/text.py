@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from cfproto_plugin.explanation import new_class_proba
 from cfproto_plugin.report.words import aligned, classes_text, counted, feature_name, pair, ranked
 
 if TYPE_CHECKING:
     from cfproto_plugin.explanation import Explanation
 
 _TEXT_LINES = 12
-_TEXT_ROOM = 64  # with less room for the changes they go below their row
+_TEXT_ROOM = 64  # characters; with less room beside a row its changes go below it
 
 
 def as_text(explanation: Explanation, width: int) -> str:
     """A table of at most `width` columns: one line per counterfactual; a single one lists its changes one per line."""
-    counts = Counter(str(status) for status in explanation.status)
-    title = f"Explanation of {counted(len(explanation), 'row')}"
-    if not counts:
+    title = _title(explanation)
+    if not len(explanation):
         return title
-    title += ": " + ", ".join(f"{count} {status}" for status, count in counts.items())
     if len(explanation) == 1:
         return "\n".join([title, *_single(explanation, width)])
     shown = explanation[:_TEXT_LINES]
@@ -39,22 +35,28 @@ def as_text(explanation: Explanation, width: int) -> str:
     return "\n".join([title, *(_clip(text, width) for text in lines), *([f"... and {hidden} more"] if hidden else [])])
 
 
+def _title(explanation: Explanation) -> str:
+    """Explanation of 2 rows in 6 lines: 5 found, 1 not_found; the lines only where a row has several."""
+    rows, counts = len(set(explanation.row.tolist())), Counter(str(status) for status in explanation.status)
+    lines = f" in {counted(len(explanation), 'line')}" if len(explanation) > rows else ""
+    statuses = ", ".join(f"{count} {status}" for status, count in counts.items())
+    return f"Explanation of {counted(rows, 'row')}{lines}{': ' if statuses else ''}{statuses}"
+
+
 def _clip(text: str, width: int) -> str:
     return text if len(text) <= width else text[: max(width - 3, 0)] + "..."
 
 
 def _cells(line: Explanation) -> tuple[str, ...]:
     """Row, status, classes, probability of the new class and number of changes, for the table."""
-    proba = float(new_class_proba(line)[1][0])
-    found = math.isfinite(proba)
-    changes = str(len(line.changes())) if found else ""
-    return str(line.row[0]), str(line.status[0]), classes_text(line, "->"), f"{proba:.2f}" if found else "", changes
+    answer = (f"{line.new_class_proba[1][0]:.2f}", str(line.n_changes[0])) if line.found[0] else ("", "")
+    return str(line.row[0]), str(line.status[0]), classes_text(line, "->"), *answer
 
 
 def _single(line: Explanation, width: int) -> list[str]:
     """One counterfactual in full: its classes and message, then a table of its changes."""
-    proba = float(new_class_proba(line)[1][0])
-    heading = f"row {line.row[0]}: {classes_text(line, '->')}" + (f" (p = {proba:.2f})" if math.isfinite(proba) else "")
+    proba = f" (p = {line.new_class_proba[1][0]:.2f})" if line.found[0] else ""
+    heading = f"row {line.row[0]}: {classes_text(line, '->')}{proba}"
     changes = ranked(line)
     rows = [(feature_name(c), b, "->", a) for c in changes[:_TEXT_LINES] for b, a in [pair(c.before, c.after)]]
     hidden = len(changes) - len(rows)
@@ -63,7 +65,7 @@ def _single(line: Explanation, width: int) -> list[str]:
 
 
 def _largest(line: Explanation, width: int) -> str:
-    """As many changes as fit, largest first; the message where there is none."""
+    """As many changes as fit, largest first; the message if nothing changed."""
     changes = ranked(line)
     if not changes:
         return _clip(str(line.message[0]), width)

@@ -1,63 +1,110 @@
-"""The classifier as the search sees it: search points in, probabilities out; counted, checked, batches bounded."""
+"""The classifier as the search sees it: rows of the table in, probabilities out; counted, checked, batches bounded."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
-from cfproto_plugin.errors import ModelError
+from cfproto_plugin.errors import InputError, ModelError
 from cfproto_plugin.plugins import Adapted
 from cfproto_plugin.protocols import Array
+from cfproto_plugin.search.tuning import Tuning
 from cfproto_plugin.tables.space import FeatureSpace, Rows
 
-_CELLS_PER_CALL = 16_000_000
-_CELLS_OF_A_NETWORK = 100_000  # whose layers hold many times more: 128 images of 28x28
+
+class Answer(NamedTuple):
+    """What the model itself says of n rows."""
+
+    proba: Array  # (n, k)
+    label: Array  # (n,) column of the class it decides for
+
+    @classmethod
+    def of(cls, proba: Array, decision: Array | None) -> Answer:
+        """The class is the model's own decision (n,), or the first largest probability."""
+        return cls(proba, proba.argmax(axis=1) if decision is None else decision)
 
 
 class SearchModel:
-    """A classifier adapter behind the conversions of a feature space.
+    """A classifier behind the conversions of a feature space.
 
     Holds the counts of one call of `explain`; the adapter itself is shared and not changed.
     """
 
-    def __init__(self, adapter: Adapted, space: FeatureSpace, n_classes: int | None = None, *, network: bool) -> None:
-        self.adapter = adapter
+    def __init__(
+        self, adapted: Adapted, space: FeatureSpace, n_classes: int | None = None, tuning: Tuning | None = None
+    ) -> None:
         self.space = space
-        self.n_classes = n_classes
-        self.has_gradient = network and space.columns.plain  # not through categories
-        self._cells = _CELLS_OF_A_NETWORK if network else _CELLS_PER_CALL
+        self.has_gradient = adapted.vjp is not None and space.columns.plain  # not through categories
         self.calls = 0
         self.predicted = 0
+        self.decides = adapted.labels is not None  # the class of a row is the model's own decision
+        self._adapted = adapted
+        self._n_classes = n_classes
+        tuning = tuning or Tuning()
+        self._cells = tuning.cells if adapted.vjp is None else tuning.network
 
-    def proba(self, x: Array) -> Array:
-        """Probabilities (n, k) of rows of the table. Where decoding rounds, many are alike: each is predicted once."""
-        if self.space.rounds and len(x) > 1:
-            # adding 0.0 turns -0.0, which rounding makes, into 0.0
-            bytes_of_row = np.ascontiguousarray(x + 0.0).view(np.dtype((np.void, x.itemsize * x.shape[1]))).ravel()
-            _, first, place = np.unique(bytes_of_row, return_index=True, return_inverse=True)
-            return self._in_batches(x[first])[place]
-        return self._in_batches(x)
+    @property
+    def is_quick(self) -> bool:
+        """Whether `quick` is not the model's own answer."""
+        return self._adapted.has_quick
 
-    def _in_batches(self, x: Array) -> Array:
-        size = max(1, self._cells // x.shape[1])
-        if len(x) <= size:
-            return self._call(x)
-        parts = [self._call(x[i : i + size]) for i in range(0, len(x), size)]
-        return np.concatenate(parts)
+    def quick(self, table: Array) -> Array:
+        """Probabilities (n, k) of rows (n, A) for searching, equal to the model's own up to rounding.
+
+        Where decoding rounds, many rows are alike: each is predicted once.
+        """
+        return self._proba(table, self._adapted.quick)
+
+    def answer(self, table: Array) -> Answer:
+        """What the model itself says of rows (n, A)."""
+        return Answer.of(*self.own(table))
+
+    def own(self, table: Array) -> tuple[Array, Array | None]:
+        """The model's own probabilities (n, k) and decision (n,) of rows (n, A)."""
+        decision = self.decision(table) if self.decides else None
+        return self._proba(table, self._adapted.predict), decision
+
+    def decision(self, table: Array) -> Array:
+        """The model's own decision for rows (m, A): columns (m,) of the probabilities. Only if it `decides`."""
+        labels = self._adapted.labels
+        if labels is None:
+            raise ModelError("the model has no decision of its own")
+        self.calls += 1
+        self.predicted += len(table)
+        return np.asarray(labels(self.space.columns.to_model(table)))
+
+    def first_answer(self, table: Array, what: str) -> Answer:
+        """Likewise for rows that the model has not seen; says in the user's words if it cannot take missing values."""
+        missing = np.isnan(table)
+        try:
+            return self.answer(table)
+        except Exception as error:
+            if not missing.any():
+                raise
+            row, at = np.argwhere(missing)[0].tolist()
+            column = self.space.columns.attributes[at].name
+            raise InputError(
+                f"row {row} of {what} is NaN in column {self.space.columns.describe(at)}, and the model does not "
+                f"accept missing values ({type(error).__name__}). Fill it in, or use a model that accepts NaN.",
+                row=row,
+                column=column,
+            ) from error
 
     def at(self, rows: Rows) -> Callable[[Array], tuple[Array, Callable[[Array], Array]]]:
-        """The vjp of the model at search points of these rows, for models with gradients."""
-        adapter: Any = self.adapter
+        """The vjp of the model at search points (n, D) of these rows, for models with gradients."""
+        vjp = self._adapted.vjp
+        if vjp is None:
+            raise ModelError("the model has no gradient")
         space, shape = self.space, self.space.shape
         factor = None if space.is_identity else space.factor.astype(rows.z.dtype)
 
-        def vjp(z: Array) -> tuple[Array, Callable[[Array], Array]]:
+        def at(z: Array) -> tuple[Array, Callable[[Array], Array]]:
             self.calls += 1
             self.predicted += len(z)
-            proba, pull = adapter.vjp(space.decode(z, rows).reshape(len(z), *shape))
+            proba, pull = vjp(space.decode(z, rows).reshape(len(z), *shape))
 
             def pullback(cotangent: Array) -> Array:
                 gradient: Array = pull(cotangent).reshape(z.shape)
@@ -65,21 +112,38 @@ class SearchModel:
 
             return proba, pullback
 
-        return vjp
+        return at
 
-    def _call(self, x: Array) -> Array:
+    def _proba(self, table: Array, function: Callable[[Array], Array]) -> Array:
+        """Ask for each different row once, in batches that memory allows."""
+        place = None
+        if self.space.rounds and len(table) > 1:
+            # adding 0.0 turns -0.0, which rounding makes, into 0.0
+            whole_rows = np.dtype((np.void, table.itemsize * table.shape[1]))
+            keys = np.ascontiguousarray(table + 0.0).view(whole_rows).ravel()
+            _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+            table = table[first]
+        size = max(1, self._cells // table.shape[1])
+        if len(table) <= size:
+            proba = self._call(table, function)
+        else:
+            proba = np.concatenate([self._call(table[i : i + size], function) for i in range(0, len(table), size)])
+        return proba if place is None else proba[place]
+
+    def _call(self, table: Array, function: Callable[[Array], Array]) -> Array:
         self.calls += 1
-        self.predicted += len(x)
-        proba = np.asarray(self.adapter.quick(self.space.columns.to_model(x)))
-        columns = self.n_classes or proba.shape[-1]
-        if proba.shape != (len(x), columns) or columns < 2:  # noqa: PLR2004
+        self.predicted += len(table)
+        proba = np.asarray(function(self.space.columns.to_model(table)))
+        columns = self._n_classes or proba.shape[-1]
+        if proba.shape != (len(table), columns) or columns < 2:  # noqa: PLR2004
             raise ModelError(
-                f"the model returned shape {proba.shape} for {len(x)} rows; expected ({len(x)}, k) probabilities of "
-                f"{self.n_classes or 'at least 2'} classes. Labels are not enough: pass a function x -> probabilities."
+                f"the model returned shape {proba.shape} for {len(table)} rows; expected ({len(table)}, k) "
+                f"probabilities of {self._n_classes or 'at least 2'} classes. Labels are not enough: pass a function "
+                "x -> probabilities."
             )
         if not (math.isfinite(proba.sum()) or np.isfinite(proba).all()):
             row = int(np.argwhere(~np.isfinite(proba))[0, 0])
-            origin = self.adapter.origin
+            origin = self._adapted.origin
             raise ModelError(
                 f"the model returned {proba[row]} for a row of finite numbers; expected probabilities"
                 + (f" ({origin})" if origin else "")

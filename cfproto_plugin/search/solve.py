@@ -1,159 +1,216 @@
-"""From rows to verified counterfactuals: search, fall back, predict again, check the rules."""
+"""The driver: from rows to verified counterfactuals.
+
+    search -> polish -> fall back where nothing was found -> polish -> confirm -> order the lines of every row
+
+Methods yield candidates and refining returns them; only the driver writes the incumbents.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
 import numpy as np
 
-from cfproto_plugin.fitted import Fitted
-from cfproto_plugin.plugins import Adapted, space_of
-from cfproto_plugin.protocols import Array, GradientAdapter
-from cfproto_plugin.search.methods.descent import Guides, search_descent
+from cfproto_plugin.protocols import Array
+from cfproto_plugin.search.candidates import Candidates, firsts, floor_of, join
+from cfproto_plugin.search.clock import Clock
+from cfproto_plugin.search.guide import Guide
+from cfproto_plugin.search.incumbent import Incumbents
+from cfproto_plugin.search.judge import Judge
+from cfproto_plugin.search.methods.descent import search_descent
 from cfproto_plugin.search.methods.fallback import fall_back
 from cfproto_plugin.search.methods.latent import search_latent
 from cfproto_plugin.search.methods.path import search_path
-from cfproto_plugin.search.objective.gradients import with_gradient
-from cfproto_plugin.search.problem import Problem
-from cfproto_plugin.search.refine.confirm import confirm
+from cfproto_plugin.search.refine.confirm import Confirmed, confirm
 from cfproto_plugin.search.refine.polish import polish
-from cfproto_plugin.tables.space import FeatureSpace, Rows, counts_changes
+from cfproto_plugin.search.task import Task
 
 
-def infeasible(space: FeatureSpace, rows: Rows) -> dict[int, str]:
-    """Rows whose rules contradict each other or leave nothing to change, with the reason."""
-    reasons: dict[int, str] = {}
-    name = space.columns.describe
-    for i, at in zip(*np.nonzero(rows.lower > rows.upper), strict=True):
-        step = space.rules.step[at]
-        grid = f" in steps of {step:g}" if step > 0 else ""
-        reasons[i] = (
-            f"the rules leave no value for column {name(at)}: at least {rows.lower[i, at]:g} and at most "
-            f"{rows.upper[i, at]:g}{grid}"
+class Solved(NamedTuple):
+    """What became of the n lines of a task. Lines that are not `good` hold missing values."""
+
+    good: Array  # (n,) bool: has a counterfactual that the model confirmed
+    table: Array  # (n, A)
+    proba: Array  # (n, k)
+    label: Array  # (n,) column of its class, -1 for none
+    cost: Array  # (n,) what was minimised
+    distance: Array  # (n,) beta·L1 + L2
+    trace: Array  # (n,) of dtype TRACE
+    by_search: Array  # (n,) bool: found before the fallback
+    seconds: Array  # (n,)
+    in_time: bool  # the time budget was not spent
+    polish_calls: int
+
+
+def solve(judge: Judge, clock: Clock, guide: Guide) -> Solved:
+    """Answer every line of the judge's task."""
+    driver = _Driver(judge, clock, guide)
+    clock.begin(0.0, 0.5 if guide.plan.polish > 0 else 1.0)
+    if len(judge.task):
+        driver.offer(_search(judge, clock, driver.best, guide))
+    driver.polish(0.5)
+    by_search = driver.incumbents.found()
+    if judge.task.config.fallback and not clock.is_over() and not by_search.all():
+        clock.begin(1.0, 1.0)
+        theta = guide.plan.path_theta
+        driver.offer(fall_back(judge, clock, driver.best, guide.train, guide.labels, theta))
+        if (driver.incumbents.found() & ~by_search).any():
+            driver.polish(1.0)
+    clock.begin(1.0, 1.0)
+    clock.report(1.0)
+    return driver.confirmed(by_search)
+
+
+class _Driver:
+    """The incumbents, and what polishing has done so far."""
+
+    def __init__(self, judge: Judge, clock: Clock, guide: Guide) -> None:
+        self.judge, self.clock, self.guide = judge, clock, guide
+        self.incumbents = Incumbents(len(judge.task), judge.task.rows.table)
+        self.best = self.incumbents.best
+        self.polish_calls = 0
+        self._starts: list[Candidates] = []
+        self._polished = np.zeros(len(judge.task), dtype=bool)
+
+    def offer(self, found: Iterable[Candidates]) -> None:
+        """Keep what a method yields, while it runs."""
+        for points in found:
+            self.incumbents.offer(points)
+            if points.start.any():
+                self._starts.append(points.take(points.start))
+
+    def polish(self, begin: float) -> None:
+        """Polish the starts, and what was found without one; begin: the fraction of all work done by now."""
+        starts = self._take_starts()
+        if not self.guide.plan.polish or self.clock.is_over() or not len(starts.row):
+            return
+        self.clock.begin(begin, 1.0)
+        calls, before = self.judge.model.calls, self.incumbents.cost.copy()
+        found = polish(self.judge, self.clock, starts, self.guide.splits)
+        self.polish_calls += self.judge.model.calls - calls
+        rows = found.row[firsts(found.row)]
+        self._polished[rows] = True
+        had = rows[np.isfinite(before[rows])]
+        self.incumbents.polished(had, floor_of(self.guide.plan.polish, before[had]))
+        found.trace["before"] = before[found.row]
+        self.incumbents.offer(found)
+
+    def _take_starts(self) -> Candidates:
+        """All starts, and the incumbents of lines that have none and were not polished before."""
+        alone = self.incumbents.found() & ~self._polished
+        for start in self._starts:
+            alone[start.row] = False
+        starts, self._starts = self._starts, []
+        row = np.flatnonzero(alone)
+        if len(row) or not starts:
+            starts = [*starts, self.incumbents.as_starts(row)]
+        return join(starts)
+
+    def confirmed(self, by_search: Array) -> Solved:
+        """What the model confirms of the incumbents, the lines of every row in order of their cost."""
+        rows = np.flatnonzero(self.incumbents.found())
+        found = confirm(
+            self.judge, self.clock, self.incumbents.as_starts(rows)._replace(floor=self.incumbents.floor[rows])
         )
-    for at in np.flatnonzero(space.rules.fixed).tolist():
-        if at in space.rules.allowed:
-            for i in np.flatnonzero(~space.rules.allowed[at][rows.x[:, at].astype(int)]).tolist():
-                reasons[i] = f"column {name(at)} is immutable, and its category is not among those allowed"
-    still = (rows.z_lower == rows.z_upper) & (rows.z_lower == rows.z)
-    rules = "immutable" if space.rules.fixed.all() else "immutable, ranges, allowed, increasing or decreasing"
-    or_data = "" if space.rules.fixed.all() else ", or because the training data knows no other value"
-    for i in np.flatnonzero(still.all(axis=1)).tolist():
-        reasons.setdefault(i, f"every column is fixed by {rules}{or_data}")
-    return reasons
+        self.polish_calls += found.calls
+        return _ordered(self.judge.task, self._solved(rows, found, by_search))
+
+    def _cost(self, rows: Array, found: Confirmed) -> Array:
+        cost = np.full(len(self.judge.task), np.inf)
+        cost[rows] = found.points.cost
+        return cost
+
+    def _solved(self, rows: Array, found: Confirmed, by_search: Array) -> Solved:
+        n, k = self.judge.task.allowed.shape
+        holds = np.flatnonzero(found.points.valid)
+        at, table = rows[holds], found.points.table[holds]
+        solved = Solved(
+            np.zeros(n, dtype=bool),
+            np.full_like(self.incumbents.table, np.nan),
+            np.full((n, k), np.nan),
+            np.full(n, -1),
+            self._cost(rows, found),
+            np.full(n, np.nan),
+            self.incumbents.trace,
+            by_search,
+            self.clock.seconds,
+            not self.clock.is_over(),
+            self.polish_calls,
+        )
+        solved.good[at], solved.table[at] = True, table
+        solved.proba[at], solved.label[at] = found.answer.proba[holds], found.answer.label[holds]
+        solved.distance[at] = self.judge.distance(table, at)
+        solved.trace["prototype"][~solved.good] = -1
+        unmoved = solved.trace["before"] == solved.cost
+        solved.trace["before"][unmoved] = np.nan
+        return solved
 
 
-def solve(fitted: Fitted, problem: Problem) -> tuple[list[str], list[str], Array]:
-    """Fill in problem.best; return status, message and the probabilities of what was found, per row."""
-    n = len(problem.rows.x)
-    problem.span = (0.0, 0.5 if fitted.plan.polish > 0 else 1.0)
-    if n:
-        _search(fitted, problem)
-    _polish(fitted, problem)
-    searched = np.isfinite(problem.best.cost)
-    problem.span = (1.0, 1.0)
-    if problem.config.fallback and not problem.out_of_time() and len(fall_back(problem, fitted.train, fitted.labels)):
-        _polish(fitted, problem)
-    problem.tick(1.0)
-    proba = confirm(problem)
-    good = ~np.isnan(proba[:, 0])
-    if problem.copies > 1:
-        _best_first(problem, proba, good, searched)
-    status = np.where(good, np.where(searched, "found", "fallback"), "not_found").tolist()
-    message = [
-        f"class {fitted.classes[proba[i].argmax()]} {_way(problem, i)}" if good[i] else _why_not(fitted, problem, i)
-        for i in range(n)
-    ]
-    return status, message, proba
-
-
-def _polish(fitted: Fitted, problem: Problem) -> None:
-    """Polish what has not been polished yet."""
-    if fitted.plan.polish > 0 and not problem.out_of_time():
-        problem.span = (problem.span[1], 1.0)
-        polish(problem, fitted.plan.polish, fitted.splits)
-
-
-def _search(fitted: Fitted, problem: Problem) -> None:
-    rows = np.arange(len(problem.rows.x))
-    if fitted.plan.weights.theta == 0:
-        search_descent(problem, fitted.plan.weights, Guides(autoencoder=_gradient(fitted.models.autoencoder, problem)))
+def _search(judge: Judge, clock: Clock, best: Array, guide: Guide) -> Iterator[Candidates]:
+    """The method of the plan."""
+    plan, rows = guide.plan, np.arange(len(judge.task))
+    if plan.theta == 0:
+        yield from search_descent(judge, clock, best, plan, autoencoder=guide.autoencoder)
         return
-    with problem.clock(rows):
-        z = problem.rows.z.reshape(len(rows), *fitted.space.shape)
-        points, kinds = fitted.provider.nearest(z, problem.allowed)
-        if problem.copies > 1:
-            points, kinds = _shared_out(problem, points, kinds)
-    encoder = _gradient(_space(fitted), problem)
-    if fitted.plan.method == "path":
-        if encoder is None:
-            search_path(problem, rows, points.reshape(*points.shape[:2], -1), kinds)
-        else:
-            search_latent(problem, encoder, points, kinds)
-        return
-    guides = Guides(
-        prototypes=points[:, 0],
-        kinds=kinds[:, 0],
-        encoder=encoder,
-        autoencoder=_gradient(fitted.models.autoencoder, problem),
-    )
-    search_descent(problem, fitted.plan.weights, guides)
+    with clock.shared(rows):
+        z = judge.task.rows.z.reshape(len(rows), *judge.space.shape)
+        points, classes = _shared_out(judge.task, *guide.provider.nearest(z, judge.task.allowed))
+    if plan.method == "fista":
+        yield from search_descent(
+            judge,
+            clock,
+            best,
+            plan,
+            prototypes=points[:, 0],
+            classes=classes[:, 0],
+            encoder=guide.encoder,
+            autoencoder=guide.autoencoder,
+        )
+    elif guide.encoder is None:
+        flat = points.reshape(*points.shape[:2], -1)
+        yield from search_path(judge, clock, best, rows, flat, classes, plan.path_theta)
+    else:
+        yield from search_latent(judge, clock, best, guide.encoder, points, classes, plan.path_theta)
 
 
-def _shared_out(problem: Problem, points: Array, kinds: Array) -> tuple[Array, Array]:
-    """Give every copy of a row prototypes of its own: the first the nearest, the second the next, and so on."""
-    copies, most = problem.copies, points.shape[1]
-    turn = np.arange(len(points)) % copies
-    at = turn[:, None] + copies * np.arange(-(-most // copies))
+def _shared_out(task: Task, points: Array, classes: Array) -> tuple[Array, Array]:
+    """Give the lines of a row prototypes of their own: the first the nearest, the second the next, and so on.
+
+    points: (n, m, *s). classes: (n, m), -1 for none.
+    """
+    if (task.turns == 1).all():
+        return points, classes
+    most = points.shape[1]
+    at = task.turn[:, None] + task.turns[:, None] * np.arange(-(-most // task.turns.min()))
     short = at >= most
     at = np.minimum(at, most - 1)
-    rows = np.arange(len(points))[:, None]
-    return points[rows, at], np.where(short, -1, kinds[rows, at])
+    line = np.arange(len(points))[:, None]
+    return points[line, at], np.where(short, -1, classes[line, at])
 
 
-def _best_first(problem: Problem, proba: Array, good: Array, searched: Array) -> None:
-    """Order the copies of every row by their cost; forget those that repeat another."""
-    best = problem.best
-    for start in range(0, len(good), problem.copies):
-        copies = np.arange(start, start + problem.copies)
-        seen: set[bytes] = set()
-        for i in copies[np.argsort(best.cost[copies], kind="stable")]:
-            if good[i] and best.x[i].tobytes() in seen:
-                good[i], proba[i], best.x[i], best.kind[i] = False, np.nan, np.nan, -1
-            seen.add(best.x[i].tobytes())
-        order = copies[np.lexsort((best.cost[copies], ~good[copies]))]
-        for part in (best.x, best.cost, best.kind, best.steps, best.seconds, best.before, proba, good, searched):
-            part[copies] = part[order]
-        best.note[start : start + problem.copies] = [best.note[i] for i in order]
-
-
-def _space(fitted: Fitted) -> Adapted | None:
-    encoder = space_of(fitted.provider)
-    return None if encoder is None else Adapted.of(encoder, "encoder")
-
-
-def _gradient(adapter: Adapted | None, problem: Problem) -> GradientAdapter | None:
-    return None if adapter is None else with_gradient(adapter, np.asarray(problem.config.eps))
-
-
-def _way(problem: Problem, i: int) -> str:
-    """How the counterfactual of a row was found."""
-    note, before = problem.best.note[i], problem.best.before[i]
-    if np.isnan(before) or before == problem.best.cost[i]:
-        return note
-    if np.isinf(before):
-        count = counts_changes(problem.best.x[i], problem.rows.x[i])
-        return f"reached on the way to a prototype with {count} change{'s' if count > 1 else ''}"
-    return f"{note.partition(' at ')[0]}, polished from {before:.3g} to {problem.best.cost[i]:.3g}"
-
-
-def _why_not(fitted: Fitted, problem: Problem, i: int) -> str:
-    if problem.out_of_time():
-        return "the time budget ran out before a counterfactual was found"
-    if i % problem.copies and np.isfinite(problem.best.cost[i - i % problem.copies]):
-        return "no further counterfactual that differs from the others was found"
-    wanted = fitted.classes[problem.allowed[i]].tolist()
-    names = " or ".join(map(str, wanted))
-    if all(label in fitted.absent for label in wanted):
-        return f"the model predicts class {names} for no training row, so nothing leads there"
-    proba = "" if problem.config.min_proba is None else f" with probability {problem.config.min_proba:g}"
-    hint = "" if problem.config.fallback else "; fallback=True would try training rows"
-    return f"no point of the search that keeps the rules had class {names}{proba}{hint}"
+def _ordered(task: Task, solved: Solved) -> Solved:
+    """The lines of every row in order of their cost; those that repeat another are emptied."""
+    if (task.turns == 1).all():
+        return solved
+    order = np.lexsort((solved.cost, task.group))
+    seen: set[tuple[int, bytes]] = set()
+    for line in order:
+        key = int(task.group[line]), solved.table[line].tobytes()
+        if solved.good[line] and key in seen:
+            solved.good[line], solved.label[line], solved.trace["prototype"][line] = False, -1, -1
+            for part in (solved.table, solved.proba, solved.distance):
+                part[line] = np.nan
+        seen.add(key)
+    order = np.lexsort((solved.cost, ~solved.good, task.group))
+    return solved._replace(
+        good=solved.good[order],
+        table=solved.table[order],
+        proba=solved.proba[order],
+        label=solved.label[order],
+        cost=solved.cost[order],
+        distance=solved.distance[order],
+        trace=solved.trace[order],
+        by_search=solved.by_search[order],
+        seconds=solved.seconds[order],
+    )

@@ -46,7 +46,8 @@ def position(column: Column, names: tuple[Any, ...] | None, count: int, rule: st
         return int(column) % count
     known = listed(names) if names is not None else f"0 to {count - 1}"
     raise ConfigError(
-        f"{rule} names column {column!r}, which is not there.{did_you_mean(column, names or ())} There are: {known}"
+        f"{rule} names column {column!r}, which is not there.{did_you_mean(column, names or ())} There are: {known}",
+        column=column,
     )
 
 
@@ -94,10 +95,10 @@ def check_dtypes(raw: Any, names: tuple[Any, ...] | None) -> None:
     for name, dtype in [(None, raw.dtype)] if names is None else raw.dtypes.items():
         if getattr(dtype, "kind", "O") in "cmM":
             where = "the array" if names is None else f"column {name!r}"
-            raise InputError(f"{where} holds {dtype}; turn it into numbers or categories first")
+            raise InputError(f"{where} holds {dtype}; turn it into numbers or categories first", column=name)
 
 
 def check_unique(names: Sequence[Any], what: str) -> None:
     twice = [name for at, name in enumerate(names) if name in names[:at]]
     if twice:
-        raise InputError(f"{what} has two columns {twice[0]!r}; expected every name once")
+        raise InputError(f"{what} has two columns {twice[0]!r}; expected every name once", column=twice[0])

@@ -46,8 +46,8 @@ def as_float(column: Any, name: Any) -> Array:
         if not is_category(column.dtype) or column.dtype.kind == "b" or column.isna().all():
             return np.asarray(column.to_numpy(dtype=width, na_value=np.nan))
     except (TypeError, ValueError) as error:
-        raise InputError(f"column {name!r} was numbers in the training data: {error}") from error
-    raise InputError(f"column {name!r} holds {column.dtype}; it was numbers in the training data")
+        raise InputError(f"column {name!r} was numbers in the training data: {error}", column=name) from error
+    raise InputError(f"column {name!r} holds {column.dtype}; it was numbers in the training data", column=name)
 
 
 def as_numbers(raw: Any) -> Array:
@@ -81,7 +81,8 @@ def categories(column: Any, name: Any) -> Any:
         return np.concatenate([np.unique(column[~missing]), column[missing][:1]])
     except TypeError as error:
         raise InputError(
-            f"column {name!r} holds values that cannot be ordered as categories ({error}); make them all strings"
+            f"column {name!r} holds values that cannot be ordered as categories ({error}); make them all strings",
+            column=name,
         ) from error
 
 
@@ -104,7 +105,9 @@ def codes_of(column: Any, levels: Any, name: Any) -> Array:
         row = int(np.argmax(codes < 0))
         raise InputError(
             f"row {row} holds {values[row]!r} in column {name!r}, which the training data had not."
-            f"{did_you_mean(values[row], levels)} There are: {listed(levels)}"
+            f"{did_you_mean(values[row], levels)} There are: {listed(levels)}",
+            row=row,
+            column=name,
         )
     return codes
 

@@ -14,8 +14,9 @@ import numpy as np
 
 from cfproto_plugin.errors import ConfigError, InputError, did_you_mean
 from cfproto_plugin.features import Column, Features
+from cfproto_plugin.helpers.frames import column_order
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.tables.attributes import Attribute, attributes_of, check_dtypes, check_unique, position
+from cfproto_plugin.tables.attributes import Attribute, attributes_of, check_dtypes, position
 from cfproto_plugin.tables.cells import (
     as_array,
     as_float,
@@ -111,8 +112,12 @@ class Columns:
         table = as_numbers(raw).reshape(len(raw), -1) if self.plain else self._mixed(raw)
         infinite = np.isinf(table)
         if infinite.any():
-            row, at = np.argwhere(infinite)[0]
-            raise InputError(f"row {row} holds {table[row, at]} in column {self.describe(at)}; expected finite numbers")
+            row, at = np.argwhere(infinite)[0].tolist()
+            raise InputError(
+                f"row {row} holds {table[row, at]} in column {self.describe(at)}; expected finite numbers",
+                row=row,
+                column=self.attributes[at].name,
+            )
         return table
 
     def to_model(self, table: Array) -> Any:
@@ -150,12 +155,15 @@ class Columns:
         """The code of a category, or an error that names it."""
         attribute = self.attributes[at]
         if attribute.levels is None:
-            raise ConfigError(f"{what}: column {self.describe(at)} is a number; use ranges for it")
+            raise ConfigError(
+                f"{what}: column {self.describe(at)} is a number; use ranges for it", column=attribute.name
+            )
         code = code_of(lookup(attribute.levels), value)
         if code < 0:
             raise ConfigError(
                 f"{what}: {value!r} is no category.{did_you_mean(value, attribute.levels)} "
-                f"There are: {listed(attribute.levels)}"
+                f"There are: {listed(attribute.levels)}",
+                column=attribute.name,
             )
         return code
 
@@ -179,7 +187,11 @@ class Columns:
         if not good.all():
             row = int(np.argmin(good))
             wanted = "at most one 1" if attribute.dropped else "exactly one 1"
-            raise InputError(f"row {row} of the one-hot columns {attribute.name!r} is {ones[row]}; expected {wanted}")
+            raise InputError(
+                f"row {row} of the one-hot columns {attribute.name!r} is {ones[row]}; expected {wanted}",
+                row=row,
+                column=attribute.name,
+            )
         return np.where(total == 0, 0, ones.argmax(axis=1) + attribute.dropped).astype(float)
 
     def _raw(self, table: Array) -> Array:
@@ -197,7 +209,7 @@ class Columns:
 
         names = list(self.names or names)
         if self.plain:
-            frame = pd.DataFrame(table, index=index, columns=self._labels if self.names else names)
+            frame = pd.DataFrame(table, index=index, columns=self._labels if self.names else names, copy=True)
         else:
             cells = self._cells(table)
             frame = pd.DataFrame({at: cells[at] for at in range(len(names))}, index=index)
@@ -213,16 +225,5 @@ class Columns:
         }
 
     def _ordered(self, frame: Any) -> Any:
-        names = list(self.names or ())
-        given = list(frame.columns)
-        check_unique(given, "x")
-        absent = [name for name in names if name not in given]
-        extra = [name for name in given if name not in names]
-        if absent:
-            raise InputError(f"x has no column {absent[0]!r}; its columns are {given}.{did_you_mean(absent[0], given)}")
-        if extra:
-            raise InputError(
-                f"x has a column {extra[0]!r} that the training data had not; leave it out."
-                f"{did_you_mean(extra[0], names)}"
-            )
-        return frame if given == names else frame[names]
+        order = column_order(frame.columns, self.names or (), "x")
+        return frame if order is None else frame[order]

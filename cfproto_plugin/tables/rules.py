@@ -15,6 +15,7 @@ from cfproto_plugin.errors import ConfigError
 from cfproto_plugin.features import Features
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.tables.columns import Columns
+from cfproto_plugin.tables.geometry import Grid, changed
 
 _COMPARE = {
     "<=": operator.le,
@@ -25,7 +26,6 @@ _COMPARE = {
     "!=": operator.ne,
 }
 _EXPRESSION = re.compile(r"^\s*(.+?)\s*(<=|>=|==|!=|<|>)\s*(.+?)\s*$")
-_GRID = 1e-9
 Relation = Callable[[Array], Array]
 
 
@@ -40,7 +40,7 @@ class Rules:
     declared: Array  # (A,) bool: low and high were given
     low: Array
     high: Array
-    step: Array  # (A,) 0 where any value will do
+    grid: Grid  # the numbers that a column can hold
     allowed: dict[int, Array] = field(default_factory=dict)  # (K,) bool per categorical attribute
     relations: tuple[tuple[str, Relation], ...] = ()
 
@@ -59,13 +59,17 @@ class Rules:
             at = columns.find(column, "ranges")
             if at in columns.categories:
                 raise ConfigError(
-                    f"ranges names column {columns.describe(at)}, which is a category; use allowed for it"
+                    f"ranges names column {columns.describe(at)}, which is a category; use allowed for it",
+                    column=column,
                 )
             low[at], high[at], declared[at] = lowest, highest, True
         rising, falling = mask("increasing"), mask("decreasing")
         for at in columns.categories:
             if rising[at] or falling[at]:
-                raise ConfigError(f"increasing and decreasing need numbers; {columns.describe(at)} is a category")
+                raise ConfigError(
+                    f"increasing and decreasing need numbers; {columns.describe(at)} is a category",
+                    column=columns.attributes[at].name,
+                )
         relations = tuple(_relation(relation, columns) for relation in features.relations)
         return cls(
             columns,
@@ -75,20 +79,15 @@ class Rules:
             declared,
             low,
             high,
-            _steps(features, columns),
+            Grid(_steps(features, columns), columns.single),
             _allowed(features, columns),
             relations,
         )
 
     @cached_property
-    def stepped(self) -> bool:
-        """Whether any column has a grid."""
-        return bool(self.step.any())
-
-    @cached_property
     def plain(self) -> bool:
         """Whether only the training data bounds the columns."""
-        return not (self.stepped or (self.fixed | self.rising | self.falling | self.declared).any())
+        return not (self.grid.stepped or (self.fixed | self.rising | self.falling | self.declared).any())
 
     def bounds(self, x: Array) -> tuple[Array, Array]:
         """Lowest and highest value of every cell of table rows x (n, A); for categories see `FeatureSpace.rows`."""
@@ -102,49 +101,20 @@ class Rules:
         bound = self.declared & ~np.isnan(x)
         lower = np.where(self.fixed, np.where(bound, np.fmax(lower, x), x), lower)
         upper = np.where(self.fixed, np.where(bound, np.fmin(upper, x), x), upper)
-        lower, upper = self._on_grid_or_own(x, lower, upper)
+        lower, upper = self.grid.draw_in(x, lower, upper)
         return lower.astype(x.dtype), upper.astype(x.dtype)
 
-    def on_grid(self, x: Array, lower: Array, upper: Array, own: Array) -> Array:
-        """The nearest multiples of the steps inside the bounds; the row's own value where there is none."""
-        if not self.stepped:
-            return x
-        low, high = self._grid(lower, upper)
-        size = np.where(self.step > 0, self.step, 1.0)
-        near = np.fmin(np.fmax(np.rint(x / size) * size, low), high)
-        return np.where(self.step > 0, np.where(low <= high, near, own), x).astype(x.dtype)
-
-    def broken(self, x: Array, own: Array, lower: Array, upper: Array) -> Array:
-        """Which rows x (n, A) break a rule as changes of `own`: (n,) bool."""
-        changed = changes(x, own)
-        bad = (x < lower) | (x > upper) | (np.isnan(x) & changed) | (self.fixed & changed)
-        if self.stepped:
-            multiple = x / np.where(self.step > 0, self.step, 1.0)
-            off = np.abs(multiple - np.rint(multiple)) > _tolerance(multiple, x.dtype)
-            bad |= (self.step > 0) & changed & off
+    def broken(self, x: Array, original: Array, lower: Array, upper: Array) -> Array:
+        """Which table rows x (n, A) break a rule as changes of `original`: (n,) bool."""
+        differs = changed(x, original)
+        bad = (x < lower) | (x > upper) | (np.isnan(x) & differs) | (self.fixed & differs)
+        if self.grid.stepped:
+            bad |= differs & self.grid.misses(x)
         for at in self.columns.categories:
-            bad[:, at] = self.fixed[at] & changed[:, at]
+            bad[:, at] = self.fixed[at] & differs[:, at]
             if at in self.allowed:
                 bad[:, at] |= ~self.allowed[at][x[:, at].astype(int)]
         return np.asarray(bad.any(axis=1) | ~self.related(x))
-
-    def _grid(self, lower: Array, upper: Array) -> tuple[Array, Array]:
-        """The first and the last multiple of the step inside the bounds; the first is above the last if none is."""
-        size = np.where(self.step > 0, self.step, 1.0)
-        first = np.ceil(lower / size - _tolerance(lower / size, lower.dtype)) * size
-        last = np.floor(upper / size + _tolerance(upper / size, upper.dtype)) * size
-        some = first <= last  # a multiple may miss the bound it lies on by its rounding
-        return np.where(some, np.fmax(first, lower), first), np.where(some, np.fmin(last, upper), last)
-
-    def _on_grid_or_own(self, x: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
-        """Bounds drawn in to the grid; a row inside them may keep its own value, which need not be on it."""
-        if not self.stepped:
-            return lower, upper
-        first, last = self._grid(lower.astype(x.dtype), upper.astype(x.dtype))
-        inside = ~((x < lower) | (x > upper))
-        drawn = (self.step > 0) & ~(inside & np.isnan(x) & ~(first <= last))
-        lower = np.where(drawn, np.where(inside, np.fmin(first, x), first), lower)
-        return lower, np.where(drawn, np.where(inside, np.fmax(last, x), last), upper)
 
     def related(self, x: Array) -> Array:
         """Which rows (n, A) satisfy every relation."""
@@ -163,28 +133,19 @@ class Rules:
         return self.allowed.get(at, np.ones(len(self.columns.attributes[at].levels), dtype=bool))
 
 
-def changes(x: Array, own: Array) -> Array:
-    """Which attributes differ; two missing values do not."""
-    return np.asarray((x != own) & ~(np.isnan(x) & np.isnan(own)))
-
-
-def _tolerance(multiple: Array, dtype: Any) -> Array:
-    """How far a multiple of a step may be from a whole number: the rounding of the numbers it was made from."""
-    return np.asarray(max(_GRID, 4 * float(np.finfo(dtype).eps)) * np.maximum(1, np.abs(multiple)))
-
-
 def _steps(features: Features, columns: Columns) -> Array:
-    """(A,) the grid of every number: 1 for integers, 0 where any value will do."""
+    """(A,) the step of every number: 1 for integers, 0 where every value is possible."""
     steps = np.array([float(attribute.integer) for attribute in columns.attributes])
     given = [("integer", column, 1.0) for column in features.integer]
     given += [("step", column, float(size)) for column, size in features.step.items()]
     for rule, column, size in given:
         at = columns.find(column, rule)
         if at in columns.categories:
-            raise ConfigError(f"{rule} needs numbers; {columns.describe(at)} is a category")
+            raise ConfigError(f"{rule} needs numbers; {columns.describe(at)} is a category", column=column)
         if steps[at] and size % 1:
             raise ConfigError(
-                f"step[{column!r}] is {size:g}, but {columns.describe(at)} holds integers; expected a whole number"
+                f"step[{column!r}] is {size:g}, but {columns.describe(at)} holds integers; expected a whole number",
+                column=column,
             )
         steps[at] = size
     return steps
@@ -218,7 +179,7 @@ def _operand(text: str, columns: Columns, relation: Any) -> Callable[[Array], An
         return lambda _x: float(text)
     at = columns.find(text, f"relation {relation!r}")
     if at in columns.categories:
-        raise ConfigError(f"relation {relation!r}: {text!r} is a category; pass a function instead")
+        raise ConfigError(f"relation {relation!r}: {text!r} is a category; pass a function instead", column=text)
     return lambda x: x[:, at]
 
 

@@ -15,13 +15,14 @@ from cfproto_plugin.features import Column, Features
 from cfproto_plugin.protocols import Array, CategoryDistance
 from cfproto_plugin.tables.columns import Columns
 from cfproto_plugin.tables.embedding import embed
-from cfproto_plugin.tables.rules import Rules, changes
+from cfproto_plugin.tables.geometry import clip
+from cfproto_plugin.tables.rules import Rules
 
 
 class Rows(NamedTuple):
     """Rows to explain and how far each of their cells may move, all (n, A) or (n, 1, A)."""
 
-    x: Array  # the table
+    table: Array  # their numbers and codes
     z: Array  # where they are in the search
     lower: Array  # bounds in the table; a category has none but its own code where it is fixed
     upper: Array
@@ -30,13 +31,13 @@ class Rows(NamedTuple):
 
     def take(self, rows: Array) -> Rows:
         """A subset of the rows."""
-        if len(rows) == len(self.x) == 1:
+        if len(rows) == len(self.table) == 1:
             return self
-        return Rows(*(part[rows] for part in self))
+        return Rows._make([part[rows] for part in self])
 
     def spread(self) -> Rows:
         """The rows (n, 1, A), for several points of each."""
-        return Rows(*(part[:, None] for part in self))
+        return Rows._make([part[:, None] for part in self])
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,11 @@ class FeatureSpace:
         """The space of the numbers; `embedded` adds the categories."""
         empty = np.isnan(train).all(axis=0)
         if empty.any():
-            raise InputError(f"column {columns.describe(int(empty.argmax()))} of the training data has no value at all")
+            at = int(empty.argmax())
+            raise InputError(
+                f"column {columns.describe(at)} of the training data has no value at all",
+                column=columns.attributes[at].name,
+            )
         rules = Rules.of(features, columns, train)
         spread = np.nanstd(train, axis=0) if scale else np.ones(train.shape[1])
         weights = _weights(columns, features.weights)
@@ -98,7 +103,7 @@ class FeatureSpace:
     @cached_property
     def rounds(self) -> bool:
         """Whether decoding lands elsewhere than the point it was given."""
-        return bool(self.embeddings) or self.rules.stepped or bool(self.columns.single.any())
+        return bool(self.embeddings) or self.rules.grid.rounds
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -108,10 +113,12 @@ class FeatureSpace:
     def rows(self, x: Array) -> Rows:
         """Attach the bounds to rows of the table."""
         if self.is_identity and np.isnan(x).any():
-            row, at = np.argwhere(np.isnan(x))[0]
+            row, at = np.argwhere(np.isnan(x))[0].tolist()
             raise InputError(
                 f"row {row} is NaN in column {self.columns.describe(at)}, and neither missing training values nor "
-                "scaling give it a place in the search. Fill it in, or use Features(scale='auto')."
+                "scaling give it a place in the search. Fill it in, or use Features(scale='auto').",
+                row=row,
+                column=self.columns.attributes[at].name,
             )
         lower, upper = self.rules.bounds(x)
         z = self.to_search(x)
@@ -141,20 +148,19 @@ class FeatureSpace:
         if self.is_identity and not self.rounds:
             return z
         x = z if self.is_identity else z * self.factor.astype(z.dtype) + self.offset.astype(z.dtype)
-        x = np.fmin(np.fmax(x, rows.lower), rows.upper)
-        if self.rounds:
-            x = self.rules.on_grid(x, rows.lower, rows.upper, rows.x)
-            x = np.where(self.columns.single, x.astype(np.float32), x)
-        moved = (z != rows.z) | (rows.x < rows.lower) | (rows.x > rows.upper)
+        x = clip(x, rows.lower, rows.upper)
+        if self.rules.grid.rounds:
+            x = self.rules.grid.snap_inside(x, rows.lower, rows.upper, rows.table)
+        moved = (z != rows.z) | (rows.table < rows.lower) | (rows.table > rows.upper)
         for at, embedding in self.embeddings.items():
             choices = self.rules.choices(at)
             x[..., at] = nearest_category(z[..., at], embedding, choices)
-            moved[..., at] |= ~choices[rows.x[..., at].astype(int)]
-        return np.asarray(np.where(moved, x, rows.x))
+            moved[..., at] |= ~choices[rows.table[..., at].astype(int)]
+        return np.asarray(np.where(moved, x, rows.table))
 
     def broken(self, x: Array, rows: Rows) -> Array:
         """Which counterfactuals break a rule: (n,) bool."""
-        return self.rules.broken(x, rows.x, rows.lower, rows.upper)
+        return self.rules.broken(x, rows.table, rows.lower, rows.upper)
 
 
 def nearest_category(z: Array, embedding: Array, choices: Array) -> Array:
@@ -170,11 +176,6 @@ def _weights(columns: Columns, given: Mapping[Column, float]) -> Array:
     for column, weight in given.items():
         weights[columns.find(column, "weights")] = weight
     return weights
-
-
-def counts_changes(x: Array, own: Array) -> Array:
-    """How many attributes differ, per row."""
-    return np.asarray(changes(x, own).sum(axis=-1))
 
 
 def keep_largest(z: Array, z0: Array, most: int) -> Array:

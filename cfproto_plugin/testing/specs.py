@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from cfproto_plugin.errors import InputError
-from cfproto_plugin.plugins import Registry, type_name
+from cfproto_plugin.plugins import Registry, taken, type_name
 from cfproto_plugin.plugins.claims import distance_in_mro, resolve
 from cfproto_plugin.protocols import AdapterSpec, DistanceSpec, PrototypeSpec
 from cfproto_plugin.testing.adapters import adapter_checks
@@ -97,6 +97,8 @@ def _made_checks(spec: Spec, checks: Any, method: str, data: Any, options: dict[
 
 
 def _called(spec: Spec, *args: Any, **options: Any) -> Any:
+    """What the factory makes if it is given those of the options that it takes, as the core does."""
+    options = taken(spec.factory, options)
     try:
         return spec.factory(*args, **options)
     except Exception as error:

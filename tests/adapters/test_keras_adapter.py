@@ -185,6 +185,7 @@ def test_model_of_tf_keras_is_claimed_by_keras():
     assert adapted(model).name == "keras"
 
 
+@pytest.mark.slow
 @on_tensorflow
 def test_all_tests_of_this_file_hold_on_the_torch_backend():
     command = [sys.executable, "-m", "pytest", __file__, "-q", "-p", "no:cacheprovider"]

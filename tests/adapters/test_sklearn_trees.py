@@ -57,6 +57,15 @@ def test_walking_gives_the_bits_of_predict_proba(model, classes, dtype):
         assert np.array_equal(adapter.quick(rows), model.predict_proba(rows))
 
 
+def test_the_search_walks_the_trees_and_does_not_ask_the_forest(monkeypatch):
+    x, y = table(2)
+    adapter = sklearn_adapter(clone(FOREST).fit(x, y))
+    expected = adapter.predict(x)
+    monkeypatch.setattr(RandomForestClassifier, "predict_proba", None)
+    walk = getattr(adapter, "quick", adapter.predict)
+    np.testing.assert_allclose(walk(x), expected, rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("model", [FOREST, DecisionTreeClassifier(random_state=0)])
 @pytest.mark.parametrize("trained_on_missing", [True, False])
 def test_missing_values_go_where_the_model_sends_them(model, trained_on_missing):

@@ -456,7 +456,7 @@ def test_split_values_follow_the_columns_of_the_training_data():
     turned = frame[NAMES[::-1]]
     explainer = CounterfactualExplainer(model).fit(turned)
     np.testing.assert_array_equal(
-        explainer.fitted_.splits.values, np.concatenate(thresholds(xgboost_adapter(model))[::-1])
+        explainer.fitted_.guide.splits.values, np.concatenate(thresholds(xgboost_adapter(model))[::-1])
     )
     expected = CounterfactualExplainer(model).fit(frame).explain(frame[:10]).counterfactual
     found = explainer.explain(turned[:10]).counterfactual

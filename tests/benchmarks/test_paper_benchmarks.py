@@ -132,6 +132,7 @@ def test_a_direction_without_a_number_holds_if_the_bounds_stay_apart(bench):
     assert bench.claims.compared("EN", far, a, direction=1).ours == pytest.approx(0.3)
 
 
+@pytest.mark.slow
 def test_breast_cancer_goes_on_where_it_was_stopped(bench, small, tmp_path, monkeypatch):
     experiment = bench.breast_cancer
     methods = experiment.methods(small)[1:4]
@@ -153,6 +154,7 @@ def test_breast_cancer_goes_on_where_it_was_stopped(bench, small, tmp_path, monk
     assert searched == []
 
 
+@pytest.mark.slow
 def test_breast_cancer_writes_rows_a_summary_pictures_and_a_page(bench, small, tmp_path):
     places = bench.common.Places.under(tmp_path)
     bench.breast_cancer.main(places, small, progress=False)
@@ -186,6 +188,7 @@ def test_every_feature_has_one_of_ten_attributes(bench):
     assert attributes[0] == attributes[10] == attributes[20] == "radius"
 
 
+@pytest.mark.slow
 def test_adult_goes_on_where_it_was_stopped_and_writes_its_page(bench, census, tmp_path, monkeypatch):
     places, size = bench.common.Places.under(tmp_path), bench.adult.Size(seeds=1, rows=8, epochs=20)
     work = bench.adult.run(bench.store.Store(places.cache / "adult"), census, size, progress=False)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+pytestmark = pytest.mark.slow
 PAPER = Path(__file__).parents[2] / "benchmarks" / "paper"
 NAMES = (
     "common",

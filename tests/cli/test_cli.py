@@ -5,7 +5,6 @@ import subprocess
 import sys
 from importlib.metadata import EntryPoint, version
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -62,6 +61,13 @@ def test_plugins_as_json_say_the_same(installed):
     assert result.exit_code == 1
 
 
+def test_suffixes_of_model_files_are_listed(installed):
+    installed(("xgboost", "cfproto_adapters.xgboost_adapter"))
+    assert invoke("plugins").output.rstrip().endswith("ms  adapters: xgboost; files: .json, .ubj")
+    (record,) = json.loads(invoke("plugins", "--json").output)
+    assert record["files"] == [".json", ".ubj"]
+
+
 def test_every_plugin_of_this_package_loads():
     assert invoke("plugins").exit_code == 0
 
@@ -104,11 +110,11 @@ def test_the_demo_asks_the_model_and_would_notice_a_wrong_class(tmp_path):
         demo._verdict(Contrary(), explanation)
 
 
-def test_without_xgboost_the_demo_says_what_to_install(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "xgboost", None)
+def test_without_pandas_the_demo_says_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "pandas", None)
     result = invoke("demo", "--output", str(tmp_path / "r.html"))
     assert result.exit_code == 1
-    assert "pip install xgboost" in result.output
+    assert "pip install pandas" in result.output
     assert "Traceback" not in result.output
 
 
@@ -116,9 +122,3 @@ def test_a_report_that_cannot_be_written_is_an_error_without_traceback(tmp_path)
     result = invoke("demo", "--rows", "1", "--output", str(tmp_path / "no" / "such" / "folder" / "r.html"))
     assert result.exit_code == 1
     assert result.output.splitlines()[-1].startswith("Error:")
-
-
-def test_the_names_of_the_demo_are_those_of_the_data():
-    from sklearn.datasets import load_breast_cancer
-
-    np.testing.assert_array_equal(load_breast_cancer().target_names, demo._NAMES)

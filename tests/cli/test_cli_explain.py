@@ -4,6 +4,7 @@ import json
 import pickle
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 import xgboost
 from click.testing import CliRunner
 
-from cfproto_plugin import Explanation
+from cfproto_plugin import AdapterSpec, Explanation, ModelFile, hookimpl, register, unregister
 from cfproto_plugin.cli import main
 
 FIXED = ["worst area", "worst concave points"]
@@ -320,6 +321,7 @@ def test_extra_column_is_refused_and_the_option_that_drops_it_is_named(folder):
     assert "--drop target" in said
 
 
+@pytest.mark.needs("torch")
 def test_columns_of_the_training_table_rule_where_the_model_names_none(folder, network, tmp_path):
     (tmp_path / "named.csv").write_text((folder / "rows.csv").read_text().replace("worst area", "worst_area"))
     save_torch(network, tmp_path / "net.pt")
@@ -332,7 +334,7 @@ def test_columns_of_the_training_table_rule_where_the_model_names_none(folder, n
     ("name", "content", "said"),
     [
         ("model.json", "{}", "cannot be loaded as a model by xgboost"),
-        ("model.joblib", "no pickle", "cannot be loaded as a model by joblib"),
+        ("model.joblib", "no pickle", "cannot be loaded as a model by sklearn"),
         ("model.pkl", "cno_such_module\nNet\n.", "The code of its classes must be installed"),
         ("model.onnx", "", "pass package.module:function"),
         ("model.txt", None, "there is no model file"),
@@ -351,6 +353,57 @@ def test_models_that_cannot_be_loaded_are_refused(folder, tmp_path, monkeypatch,
     message = refusal(result)
     assert said in message
     assert "Stack trace" not in message
+
+
+def test_only_files_that_run_code_are_warned_about(folder, loans):
+    said = explain(loans, "pipeline.joblib", drop="decision").stderr.splitlines()
+    name = loans / "pipeline.joblib"
+    assert said[0] == f"Warning: loading {name} runs code from the file; use only files you trust"
+    assert "Warning" not in explain(folder, "model.json").stderr
+
+
+@pytest.fixture
+def registered():
+    """Register plugins for the time of a test."""
+    names = []
+
+    def add(name, *adapters):
+        register(SimpleNamespace(cfproto_adapters=hookimpl(named_hook(adapters))), name)
+        names.append(name)
+
+    yield add
+    for name in names:
+        unregister(name)
+
+
+def named_hook(adapters):
+    def cfproto_adapters():
+        return adapters
+
+    return cfproto_adapters
+
+
+def threshold(path, *, model=None, trusted=()):
+    """Read a model from a file: the column that decides, and where."""
+    column, at = path.read_text().split()
+    return lambda x: np.column_stack([x.iloc[:, int(column)] < float(at), x.iloc[:, int(column)] >= float(at)]) * 1.0
+
+
+def test_plugin_brings_its_own_file_format(folder, tmp_path, registered):
+    registered("acme", AdapterSpec("acme", ("acme:Net",), dict, files=(ModelFile((".acme",), threshold, safe=True),)))
+    (tmp_path / "model.ACME").write_text("23 800.0")
+    result = explain(folder, tmp_path / "model.ACME", "--json", "--limit", 2)
+    assert result.exit_code == 0, result.output
+    assert "Warning" not in result.stderr
+    for line in json.loads(result.stdout):
+        assert [change["feature"] for change in line["changes"]] == ["worst area"]
+
+
+def test_file_that_two_plugins_read_is_refused_with_both_names(folder, registered):
+    registered("rival", AdapterSpec("rival", ("rival:Net",), dict, files=(ModelFile((".json",), threshold),)))
+    said = refusal(explain(folder, "model.json"))
+    assert ".json files are read by xgboost (cfproto-plugin" in said
+    assert "and rival (registered at run time)" in said
 
 
 def test_a_regressor_is_refused(folder):
@@ -403,6 +456,7 @@ def test_without_pyarrow_parquet_is_refused_before_the_work(folder, monkeypatch,
     assert "pip install pyarrow" in refusal(explain(folder, "no-such-model.json", "-o", tmp_path / "out.parquet"))
 
 
+@pytest.mark.needs("pyarrow")
 def test_parquet_is_read_and_written(loans, tmp_path):
     for name in ("train", "rows"):
         pd.read_csv(loans / f"{name}.csv", dtype={"zone": str}).to_parquet(tmp_path / f"{name}.parquet")
@@ -460,6 +514,7 @@ def save_keras(network, path):
     model.save(path)
 
 
+@pytest.mark.needs("torch", "keras")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
 @pytest.mark.parametrize(
     ("save", "name"),
@@ -479,6 +534,7 @@ def test_saved_networks_are_explained(folder, network, tmp_path, save, name):
     assert (found["worst area"] == rows["worst area"]).all()
 
 
+@pytest.mark.needs("torch")
 def test_weights_without_a_model_are_refused(folder, network, tmp_path):
     import torch
 

@@ -76,6 +76,7 @@ def python(package, wheel, tmp_path_factory):
     return folder / "bin" / "python"
 
 
+@pytest.mark.install
 def test_the_package_is_found_by_its_entry_point(python):
     code = "from cfproto_plugin.cli import main; main(['plugins', '--json'])"
     found = {record["name"]: record for record in json.loads(run(python, "-c", code))}
@@ -86,6 +87,7 @@ def test_the_package_is_found_by_its_entry_point(python):
     assert not acme["slow"]
 
 
+@pytest.mark.install
 def test_the_package_passes_its_own_tests_untouched(python, package):
     out = run(python, "-m", "pytest", "-rA", "-W", "error", "-p", "no:cacheprovider", cwd=package)
     assert "PASSED tests/test_plugin.py::test_the_plugin_conforms[the spec claims its own model]" in out
@@ -95,6 +97,7 @@ def test_the_package_passes_its_own_tests_untouched(python, package):
     assert "skipped" not in out
 
 
+@pytest.mark.install
 def test_the_command_of_its_readme_checks_the_example(python, package):
     target = "tests.test_plugin:example"
     assert f"cfproto check {target}" in (package / "README.md").read_text()
@@ -121,6 +124,7 @@ def test_every_template_is_used_and_filled_in(package):
     assert project["entry-points"]["cfproto_plugin"] == {"acme-net": "cfproto_acme_net.plugin"}
 
 
+@pytest.mark.install
 def test_the_templates_are_in_the_wheel(wheel):
     with zipfile.ZipFile(wheel(ROOT)) as file:
         names = set(file.namelist())

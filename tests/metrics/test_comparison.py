@@ -11,7 +11,7 @@ from scipy import stats
 
 from cfproto_plugin.errors import InputError
 from cfproto_plugin.metrics import imq_kernel, mmd2_u, rel_multi, rel_psi
-from cfproto_plugin.metrics.comparison import benjamini_yekutieli, estimate, truncated_normal_sf, truncation
+from cfproto_plugin.metrics.comparison import Estimates, _selective_p, estimate, truncation
 from cfproto_plugin.metrics.kernels import h_values
 
 EQUAL = {"east": (1.0, 0.0), "north": (0.0, 1.0), "west": (-1.0, 0.0)}  # all at the same distance from the real one
@@ -89,18 +89,6 @@ def test_the_covariance_is_that_of_repeated_estimates():
     np.testing.assert_allclose(estimated, expected, rtol=0.25)
 
 
-@pytest.mark.parametrize(("t", "lower", "upper"), [(0.7, 0.2, 3.0), (1.5, 0.0, np.inf), (2.0, -1.0, 2.5), (9, 8, 9.5)])
-def test_the_truncated_normal_is_scipys(t, lower, upper):
-    expected = stats.truncnorm.sf(t, lower / 1.3, upper / 1.3, scale=1.3)
-    assert truncated_normal_sf(t, lower, upper, 1.3) == pytest.approx(expected, rel=1e-9)
-
-
-def test_the_truncated_normal_holds_far_out_where_both_probabilities_round_to_zero():
-    assert truncated_normal_sf(50.0, 50.0, np.inf, 1.0) == 1
-    assert truncated_normal_sf(50.01, 50.0, np.inf, 1.0) == pytest.approx(math.exp(-0.5), rel=0.01)
-    assert truncated_normal_sf(50.02, 50.0, 50.02, 1.0) == 0
-
-
 def test_the_interval_holds_exactly_the_differences_for_which_the_choice_stays():
     rng = np.random.default_rng(5)
     for _ in range(20):
@@ -120,12 +108,17 @@ def test_the_interval_holds_exactly_the_differences_for_which_the_choice_stays()
             assert (moved.argmin() == best) == (lower <= value <= upper)
 
 
-def test_benjamini_yekutieli_is_scipys():
-    p_values = np.array([0.001, 0.2, 0.015, 0.03, 0.004, 0.9])
-    adjusted = stats.false_discovery_control(p_values, method="by")
-    for alpha in (0.01, 0.05, 0.1, 0.2):
-        np.testing.assert_array_equal(benjamini_yekutieli(p_values, alpha), adjusted <= alpha)
-    assert not benjamini_yekutieli(np.array([0.9, 0.8]), 0.05).any()
+def test_the_p_value_of_two_methods_is_that_of_a_half_normal_number():
+    found = Estimates(np.array([3.0, 1.0]), np.diag([1.0, 3.0]), n=4)  # sqrt(n) · difference 4, standard deviation 2
+    assert _selective_p(found, 0, 1) == pytest.approx(2 * stats.norm.sf(2))
+    assert _selective_p(found._replace(covariance=np.zeros((2, 2))), 0, 1) == 1
+
+
+def test_a_p_value_is_right_where_the_choice_leaves_only_the_far_tail():
+    z = np.array([50.01, 0.0, 0.01])  # the third moves with the first: the difference is at least 50
+    covariance = np.array([[1.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 0.0, 1.0]])
+    assert truncation(z, covariance, 0, 1) == pytest.approx((50, math.inf, 1))
+    assert _selective_p(Estimates(z, covariance, 1), 0, 1) == pytest.approx(math.exp(-0.5), rel=0.01)
 
 
 def test_post_selection_p_values_of_equal_methods_are_uniform():
@@ -160,7 +153,7 @@ def test_rel_multi_keeps_the_false_discovery_rate_and_rel_psi_the_level_of_each_
     for outcome in repeat(rel_multi, close, n=100, times=20):
         others = [name for name in close if name != outcome.reference]
         p_values = np.array([outcome.p_values[name] for name in others])
-        expected = benjamini_yekutieli(p_values, 0.05)
+        expected = stats.false_discovery_control(p_values, method="by") <= 0.05
         assert [outcome.rejected[name] for name in others] == expected.tolist()
         corrected += int((p_values < 0.05).sum() - expected.sum())
     assert corrected > 0

@@ -11,11 +11,18 @@ import numpy as np
 import pytest
 from distributions import Distributions
 
-from cfproto_plugin import AdapterSpec, hookimpl
-from cfproto_plugin.errors import AmbiguousAdapterError, ModelError, NoAdapterError, PluginError, UnknownNameError
+from cfproto_plugin import AdapterSpec, CounterfactualExplainer, hookimpl
+from cfproto_plugin.errors import (
+    AmbiguousAdapterError,
+    InputError,
+    ModelError,
+    NoAdapterError,
+    PluginError,
+    UnknownNameError,
+)
 from cfproto_plugin.plugins import PluginReport, Registry, claims
-from cfproto_plugin.plugins.claims import adapt
-from cfproto_plugin.plugins.functions import CallableAdapter
+from cfproto_plugin.plugins.claims import adapt, adapted
+from cfproto_plugin.plugins.functions import FunctionAdapter
 
 
 class Base:
@@ -94,19 +101,19 @@ def claiming(name, prediction="np.full((len(x), 2), 0.5)"):
 
 def test_nearest_class_in_the_mro_wins_whatever_the_priority(plugins):
     plugins(far=spec("far", "Base", priority=100), near=spec("near", "Middle"))
-    assert adapt(Net())[0] == "near"
-    assert adapt(Base())[0] == "far"
+    assert adapted(Net()).name == "near"
+    assert adapted(Base()).name == "far"
 
 
 def test_nearest_of_several_claims_counts(plugins):
     plugins(a=spec("a", "Base", "Net"), b=spec("b", "Middle"))
-    assert adapt(Net())[0] == "a"
-    assert adapt(Middle())[0] == "b"
+    assert adapted(Net()).name == "a"
+    assert adapted(Middle()).name == "b"
 
 
 def test_priority_decides_between_claims_of_the_same_class(plugins):
     plugins(low=spec("low", "Base"), high=spec("high", "Base", priority=1), lower=spec("lower", "Base", priority=-1))
-    assert adapt(Net())[0] == "high"
+    assert adapted(Net()).name == "high"
 
 
 def test_tie_is_an_error_that_names_both_plugins_and_what_to_do(plugins):
@@ -118,7 +125,8 @@ def test_tie_is_an_error_that_names_both_plugins_and_what_to_do(plugins):
         "(registered at run time).\n  Pass adapter='a' or adapter='b', or block one plugin: "
         "CFPROTO_DISABLE_PLUGINS=one or CFPROTO_DISABLE_PLUGINS=two."
     )
-    assert adapt(Net(), "b")[0] == "b"
+    assert caught.value.plugin == "one, two"
+    assert adapted(Net(), "b").name == "b"
 
 
 def test_tie_of_adapters_of_the_same_name_is_settled_by_blocking_alone(plugins):
@@ -135,9 +143,9 @@ def test_what_the_error_of_a_tie_proposes_works(distribution, choice):
     distribution("bolt-cf", "3.1", **{"acme" if same else "bolt": claiming("bolt")})
     code = """
         import collections, sys
-        from cfproto_plugin.plugins.claims import adapt
+        from cfproto_plugin.plugins.claims import adapted
         try:
-            print(adapt(collections.Counter(), sys.argv[1] or None)[0])
+            print(adapted(collections.Counter(), sys.argv[1] or None).name)
         except LookupError as error:
             print(error)
     """
@@ -156,14 +164,13 @@ def test_what_the_error_of_a_tie_proposes_works(distribution, choice):
 
 def test_claimed_model_that_can_be_called_goes_to_its_plugin(plugins):
     plugins(toy=spec("toy", "Base"))
-    name, made = adapt(model := Net(), role="transform")
-    assert name == "toy"
+    made = adapt(model := Net(), role="transform")
     assert (made.model, made.role) == (model, "transform")
 
 
 def test_class_inside_a_class_can_be_claimed(plugins):
     plugins(toy=spec("toy", "Base.Inner"))
-    assert adapt(Base.Inner())[0] == "toy"
+    assert adapted(Base.Inner()).name == "toy"
 
 
 # Nothing is imported
@@ -174,7 +181,7 @@ def test_claim_never_imports_a_module(plugins, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     claim = AdapterSpec("x", ("cfproto_test_unimported:Net", "cfproto_test_unimported.sub:Net"), Toy)
     plugins(x=claim, toy=spec("toy", "Base"))
-    assert adapt(Net())[0] == "toy"
+    assert adapted(Net()).name == "toy"
     assert "cfproto_test_unimported" not in sys.modules
 
 
@@ -187,12 +194,12 @@ def test_claim_never_wakes_a_lazy_module(plugins, monkeypatch):
     lazy.__getattr__ = wake
     monkeypatch.setitem(sys.modules, "cfproto_test_lazy", lazy)
     plugins(x=AdapterSpec("x", ("cfproto_test_lazy:Net",), Toy), toy=spec("toy", "Base"))
-    assert adapt(Net())[0] == "toy"
+    assert adapted(Net()).name == "toy"
 
 
 def test_claim_of_a_class_that_does_not_exist_claims_nothing(plugins):
     plugins(x=spec("x", "Missing", "Base.Missing"), toy=spec("toy", "Base"))
-    assert adapt(Net())[0] == "toy"
+    assert adapted(Net()).name == "toy"
 
 
 # Adapters given by the user
@@ -200,8 +207,8 @@ def test_claim_of_a_class_that_does_not_exist_claims_nothing(plugins):
 
 def test_adapter_by_name_skips_detection(plugins):
     plugins(toy=spec("toy", "Base"), other=spec("other", "Net"))
-    name, made = adapt(model := Net(), "toy", role="transform")
-    assert (name, made.model, made.role) == ("toy", model, "transform")
+    made = adapt(model := Net(), "toy", role="transform")
+    assert (adapted(made, role="transform").name, made.model, made.role) == ("toy", model, "transform")
 
 
 def test_unknown_adapter_name_suggests_the_nearest(plugins):
@@ -212,13 +219,14 @@ def test_unknown_adapter_name_suggests_the_nearest(plugins):
 
 def test_adapter_instance_is_used_as_it_is(plugins):
     plugins(toy=spec("toy", "Base"))
-    assert adapt(Net(), mine := Toy(None)) == ("Toy", mine)
+    found = adapted(Net(), mine := Toy(None))
+    assert (found.name, found.adapter) == ("Toy", mine)
 
 
 @pytest.mark.parametrize("wrong", [Toy, 3, lambda x: x])
 def test_adapter_that_is_none_is_refused(plugins, wrong):
     with pytest.raises(ModelError, match="is no adapter; pass a registered name, or an object with the method"):
-        adapt(Net(), wrong)
+        adapted(Net(), wrong)
 
 
 # Models that nothing claims
@@ -229,13 +237,31 @@ def test_model_with_predict_and_vjp_is_its_own_adapter(plugins):
         def vjp(self, x):
             return self.predict(x), lambda cotangent: np.zeros_like(x)
 
-    assert adapt(own := Own(None)) == ("Own", own)
+    assert adapt(own := Own(None)) is own
+    assert adapted(own).name == "Own"
 
 
-def test_function_becomes_a_callable_adapter(plugins):
-    name, made = adapt(lambda x: x)
-    assert name == "callable"
-    assert isinstance(made, CallableAdapter)
+def test_function_becomes_an_adapter(plugins):
+    found = adapted(lambda x: x)
+    assert found.name == "callable"
+    assert isinstance(found.adapter, FunctionAdapter)
+
+
+def test_object_with_predict_proba_is_served_as_a_function_with_its_labels(plugins):
+    class Boosted:
+        classes_ = ["no", "yes"]  # noqa: RUF012 as some libraries have them
+
+        def predict(self, x):
+            return np.array(["no"] * len(x))
+
+        def predict_proba(self, x):
+            return np.column_stack([1 - x[:, 0], x[:, 0]])
+
+    x = np.linspace(0.05, 0.95, 30)[:, None]
+    found = CounterfactualExplainer(Boosted()).fit(x).explain(x[:2])
+    assert found.meta["adapter"] == "predict_proba"
+    assert found.classes.tolist() == ["no", "yes"]
+    assert found.counterfactual_class.tolist() == ["yes", "yes"]
 
 
 def test_unclaimed_model_says_what_is_installed_what_is_broken_and_what_to_do(plugins):
@@ -262,6 +288,49 @@ def test_class_instead_of_a_trained_model_is_refused(plugins):
             adapt(Net, given)
 
 
+# Options, roles and seeds
+
+
+class Tuned(Toy):
+    """An adapter with an option and a seed."""
+
+    def __init__(self, model, *, role="classifier", output="auto", seed=None):
+        super().__init__(model, role=role, output=output, seed=seed)
+
+
+def test_options_reach_the_factory_and_an_unknown_one_is_refused_with_a_suggestion(plugins):
+    plugins(acme=spec("toy", "Base", factory=Tuned))
+    assert adapt(Net(), output="logits").options["output"] == "logits"
+    assert adapt(Net(), "toy", output="logits").options["output"] == "logits"
+    with pytest.raises(InputError) as caught:
+        adapt(Net(), ouput="logits")
+    assert str(caught.value) == (
+        "adapter 'toy' of plugin acme (registered at run time) has no option 'ouput'. Did you mean 'output'? "
+        "Its options: output"
+    )
+    assert caught.value.plugin == "acme"
+
+
+@pytest.mark.parametrize("model", [lambda x: x, Toy(None)], ids=["function", "adapter"])
+def test_options_for_what_no_plugin_claims_are_refused(plugins, model):
+    with pytest.raises(InputError, match=r"option 'output' is for the adapters of plugins, and none claims"):
+        adapt(model, output="logits")
+
+
+def test_seed_reaches_a_factory_that_takes_one(plugins):
+    plugins(acme=spec("toy", "Base", factory=Tuned))
+    assert adapted(Net(), seed=7).adapter.options["seed"] == 7
+
+
+def test_adapter_made_for_one_role_is_refused_in_the_other(plugins):
+    plugins(acme=spec("toy", "Base", factory=Tuned))
+    encoder = adapt(Net(), role="transform")
+    assert adapted(encoder, role="transform").adapter is encoder
+    for use in (lambda: adapted(encoder), lambda: adapted(Net(), encoder)):
+        with pytest.raises(ModelError, match=r"'toy' of plugin acme .* role='transform' and is used as 'classifier'"):
+            use()
+
+
 # Factories that fail
 
 
@@ -275,15 +344,18 @@ def test_factory_that_fails_is_a_plugin_error_with_its_plugin_and_cause(plugins)
         with pytest.raises(PluginError, match=f"^{re.escape(message)}$") as caught:
             adapt(Net(), given)
         assert isinstance(caught.value.__cause__, KeyError)
+        assert caught.value.plugin == "acme"
 
 
-def test_factory_that_takes_no_role_is_named(plugins):
+def test_factory_that_takes_no_role_makes_classifiers_only(plugins):
     def narrow(model):
         return Toy(model)
 
-    plugins(acme=spec("bad", "Base", factory=narrow))
-    with pytest.raises(PluginError, match=r"'bad' of plugin acme .* unexpected keyword argument 'role'"):
-        adapt(Net())
+    plugins(acme=spec("narrow", "Base", factory=narrow))
+    assert adapted(Net()).name == "narrow"
+    with pytest.raises(ModelError, match=r"'narrow' of plugin acme .* is for classifiers.*'transform'") as caught:
+        adapt(Net(), role="transform")
+    assert caught.value.plugin == "acme"
 
 
 def test_error_raised_on_purpose_by_a_factory_is_passed_on_with_a_note(plugins):
@@ -313,15 +385,15 @@ def test_factory_that_returns_no_adapter_is_named(plugins, wrong):
 def test_adapter_knows_whose_it_is_also_after_pickling(plugins):
     plugins(acme=spec("toy", "Base"))
     origin = "adapter 'toy' of plugin acme (registered at run time)"
-    made = adapt(Net())[1]
-    assert made.cfproto_origin == origin
-    assert pickle.loads(pickle.dumps(made)).cfproto_origin == origin  # noqa: S301 our own
+    made = adapt(Net())
+    again = pickle.loads(pickle.dumps(made))  # noqa: S301 our own
+    for known in (made, again):
+        assert (adapted(known).origin, adapted(known).plugin, adapted(known).name) == (origin, "acme", "toy")
 
 
 def test_model_that_is_its_own_adapter_is_left_as_it_was(plugins):
     plugins(acme=spec("same", "Toy", factory=lambda model, **options: model))
-    made = adapt(model := Toy(None))[1]
-    assert made is model
+    assert adapt(model := Toy(None)) is model
     assert not hasattr(model, "cfproto_origin")
 
 
@@ -333,7 +405,7 @@ def test_adapter_with_slots_needs_no_origin(plugins):
             return x
 
     plugins(acme=spec("slots", "Base", factory=lambda model, **options: Slots()))
-    assert isinstance(adapt(Net())[1], Slots)
+    assert isinstance(adapt(Net()), Slots)
 
 
 def test_adapter_that_returns_nan_is_named_with_its_plugin_and_distribution(distribution):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.install
 TOP = Path(__file__).parents[2]
 PACKAGES = ("cfproto-lightgbm", "cfproto-onnx")
 NOT_OURS = {"PYTHONPATH", "PYTEST_ADDOPTS", "CFPROTO_DISABLE_PLUGINS"}
@@ -41,6 +42,7 @@ def tell(name, e, predicted):
 
 
 booster = lgb.train({"objective": "binary", "num_threads": 1, "verbose": -1}, lgb.Dataset(X[20:], y[20:]), 30)
+booster.save_model("model.txt")
 e = CounterfactualExplainer(booster).fit(X[20:]).explain(X[:20])
 tell("booster", e, booster.predict(e.counterfactual) > 0.5)
 
@@ -55,7 +57,7 @@ named = CounterfactualExplainer(model, prototypes="medoid", distance="occurrence
 e = named.fit(rows).explain(some)
 tell("classifier", e, model.predict(e.counterfactual))
 told["classifier"]["immutable kept"] = bool((e.counterfactual["purpose"] == some["purpose"]).all())
-provider = type(named.fitted_.provider)
+provider = type(named.fitted_.guide.provider)
 told["provider"] = provider.__module__ + "." + provider.__qualname__
 plain = CounterfactualExplainer(model, features=rules).fit(rows)
 told["distance counts"] = any(
@@ -74,9 +76,13 @@ graph = helper.make_model(
     opset_imports=[helper.make_opsetid("", 17)],
     ir_version=8,
 )
+open("model.onnx", "wb").write(graph.SerializeToString())
 session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
 e = CounterfactualExplainer(session).fit(X).explain(X[:15])
 tell("session", e, session.run(None, {"x": e.counterfactual.astype(np.float32)})[0][:, 0] > 0.5)
+names = [f"c{i}" for i in range(30)]
+pd.DataFrame(X[20:], columns=names).to_csv("train.csv", index=False)
+pd.DataFrame(X[:3], columns=names).to_csv("rows.csv", index=False)
 print(json.dumps(told))
 """
 
@@ -137,6 +143,14 @@ def test_model_itself_confirms_every_counterfactual(used, model):
     assert all(used[model]["changed class"])
 
 
+@pytest.mark.parametrize("model", ["model.txt", "model.onnx"])
+def test_saved_model_is_explained_on_the_command_line(python, used, model):
+    tables = ["--train", "train.csv", "--rows", "rows.csv"]
+    lines = json.loads(run([python.parent / "cfproto", "explain", model, *tables, "--json"], python.parent))
+    assert [line["status"] for line in lines] == ["found"] * 3
+    assert all(line["original_class"] != line["counterfactual_class"] for line in lines)
+
+
 def test_plugins_command_lists_the_packages_beside_the_built_in_ones(python):
     listed = {
         plugin["name"]: plugin
@@ -148,6 +162,7 @@ def test_plugins_command_lists_the_packages_beside_the_built_in_ones(python):
     assert (ours["adapters"], ours["prototypes"], ours["distances"]) == (["lightgbm"], ["medoid"], ["occurrence"])
     assert ours["source"] == "cfproto-lightgbm 0.1.0"
     assert listed["onnx"]["adapters"] == ["onnx"]
+    assert (ours["files"], listed["onnx"]["files"]) == ([".txt"], [".onnx"])
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -7,8 +7,8 @@ import pytest
 
 from cfproto_plugin.errors import ModelError
 from cfproto_plugin.helpers import softmax
-from cfproto_plugin.plugins.functions import CallableAdapter
-from cfproto_plugin.protocols import AcceptsFrames, GradientAdapter
+from cfproto_plugin.plugins import Adapted
+from cfproto_plugin.plugins.functions import FunctionAdapter
 from cfproto_plugin.testing import check_adapter
 
 X = np.random.default_rng(0).normal(size=(7, 3))
@@ -19,14 +19,13 @@ def probabilities(x):
 
 
 def test_function_that_gives_probabilities_conforms():
-    check_adapter(CallableAdapter(probabilities), X)
+    check_adapter(FunctionAdapter(probabilities), X)
 
 
 def test_function_has_no_gradient_and_takes_frames():
-    adapter = CallableAdapter(probabilities)
-    assert not isinstance(adapter, GradientAdapter)
-    assert isinstance(adapter, AcceptsFrames)
-    assert adapter.accepts_frames
+    known = Adapted.of(FunctionAdapter(probabilities))
+    assert known.vjp is None
+    assert known.accepts_frames
 
 
 def test_frame_reaches_the_function_as_it_is():
@@ -34,12 +33,12 @@ def test_frame_reaches_the_function_as_it_is():
 
     seen = []
     frame = pd.DataFrame(X, columns=list("abc"))
-    CallableAdapter(lambda x: seen.append(x) or probabilities(x)).predict(frame)
+    FunctionAdapter(lambda x: seen.append(x) or probabilities(x)).predict(frame)
     assert seen[0] is frame
 
 
 def test_list_of_lists_becomes_an_array():
-    y = CallableAdapter(lambda x: [[0.25, 0.75]] * len(x)).predict(X)
+    y = FunctionAdapter(lambda x: [[0.25, 0.75]] * len(x)).predict(X)
     assert isinstance(y, np.ndarray)
     assert y.shape == (7, 2)
 
@@ -47,7 +46,7 @@ def test_list_of_lists_becomes_an_array():
 @pytest.mark.parametrize("shape", [(7,), (7, 1), (7, 2, 2), ()])
 def test_output_that_is_not_a_column_per_class_is_refused_with_its_shape(shape):
     with pytest.raises(ModelError) as caught:
-        CallableAdapter(lambda x: np.ones(shape)).predict(X)
+        FunctionAdapter(lambda x: np.ones(shape)).predict(X)
     assert str(caught.value) == (
         f"the function returned shape {shape} for 7 rows; expected (7, k) probabilities with k >= 2. "
         "For a model with one probability p return the two columns (1 - p, p)."
@@ -57,20 +56,21 @@ def test_output_that_is_not_a_column_per_class_is_refused_with_its_shape(shape):
 @pytest.mark.parametrize("role", ["classifier", "transform"])
 def test_output_with_another_number_of_rows_is_refused(role):
     with pytest.raises(ModelError, match=r"shape \(1, 2\) for 7 rows; expected one item per row"):
-        CallableAdapter(lambda x: np.ones((1, 2)), role=role).predict(X)
+        FunctionAdapter(lambda x: np.ones((1, 2)), role=role).predict(X)
 
 
 def test_scalar_is_no_encoding():
     with pytest.raises(ModelError, match=r"shape \(\) for 7 rows"):
-        CallableAdapter(np.sum, role="transform").predict(X)
+        FunctionAdapter(np.sum, role="transform").predict(X)
 
 
 @pytest.mark.parametrize("shape", [(7,), (7, 1), (7, 2, 2)])
 def test_encoding_may_have_any_shape_per_row(shape):
-    adapter = CallableAdapter(lambda x: np.ones((len(x), *shape[1:])), role="transform")
+    adapter = FunctionAdapter(lambda x: np.ones((len(x), *shape[1:])), role="transform")
     assert adapter.predict(X).shape == shape
     check_adapter(adapter, X, role="transform")
 
 
-def test_options_of_tomorrow_are_accepted():
-    assert CallableAdapter(probabilities, device="moon").predict(X).shape == (7, 2)
+def test_labels_are_those_given():
+    assert FunctionAdapter(probabilities).classes is None
+    assert FunctionAdapter(probabilities, classes=["no", "yes"]).classes.tolist() == ["no", "yes"]

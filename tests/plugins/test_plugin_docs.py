@@ -42,6 +42,7 @@ def translated(command, python):
     name, *arguments = shlex.split(command)
     known = {
         "python": [python],
+        "sed": ["sed"],
         "pytest": [python, "-m", "pytest", "-p", "no:cacheprovider"],
         "cfproto": [python, "-c", CFPROTO],
         "pip": [sys.executable, "-m", "pip", "--python", python, "-q"],
@@ -63,6 +64,7 @@ def run(command, expected, folder, python):
     assert not expected or re.fullmatch(pattern(expected), done.stdout.strip(), re.DOTALL), told
 
 
+@pytest.mark.install
 def test_page_can_be_followed_block_by_block(python, tmp_path):
     blocks = BLOCK.findall((DOCS / "write-a-plugin.md").read_text())
     assert len(blocks) > 15

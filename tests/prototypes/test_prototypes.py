@@ -6,8 +6,9 @@ import networks
 import numpy as np
 import pytest
 
-from cfproto_plugin import CounterfactualExplainer, SearchConfig
+from cfproto_plugin import CounterfactualExplainer, SearchConfig, adapt
 from cfproto_plugin.errors import ConfigError
+from cfproto_plugin.plugins import own_copy
 from cfproto_plugin.prototypes import EncoderPrototypes, KDTreePrototypes
 
 RNG = np.random.default_rng(5)
@@ -96,5 +97,28 @@ def test_a_provider_may_be_an_instance():
     explainer = CounterfactualExplainer(
         lambda x: networks.forward(layers, x), prototypes=provider, search=SearchConfig()
     ).fit(Z)
-    assert explainer.fitted_.provider is provider
+    assert explainer.fitted_.guide.provider.k == 3
+    assert explainer.fitted_.guide.provider is not provider
+    assert not hasattr(provider, "trees_"), "the user's own stays as it is"
     assert set(explainer.explain(Z0).status) == {"found"}
+
+
+def test_a_provider_that_was_passed_in_is_left_as_it_was_and_serves_two_explainers():
+    layers = [(RNG.normal(size=(4, 3)), np.zeros(3))]
+    provider = KDTreePrototypes(k=3)
+
+    def fitted(rows):
+        return CounterfactualExplainer(lambda x: networks.forward(layers, x), prototypes=provider).fit(rows)
+
+    first = fitted(Z)
+    before = first.explain(Z0)
+    fitted(Z[::2] + 1)
+    assert vars(provider) == {"k": 3, "per_class": 1}
+    np.testing.assert_array_equal(first.explain(Z0).counterfactual, before.counterfactual)
+
+
+def test_a_provider_that_was_passed_in_shares_its_encoder():
+    encoder = adapt(lambda x: x[:, :2], role="transform")
+    provider = EncoderPrototypes(encoder=encoder)
+    assert own_copy(provider).space is encoder
+    assert own_copy(provider) is not provider

@@ -4,6 +4,7 @@ import base64
 import re
 import struct
 import zlib
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -11,8 +12,10 @@ import pandas as pd
 import pytest
 
 from cfproto_plugin.explanation import Explanation
-from cfproto_plugin.report import aligned, as_html, as_text, pair, ranked, write_report
+from cfproto_plugin.report import aligned, as_html, as_text, how_in_words, pair, ranked, write_report
+from cfproto_plugin.search.how import How
 
+FALLBACK = "class 1 reached on the way to a training row of that class, moved inside the rules"
 EVIL = "<script>alert('x')</script>&"
 META = {
     "adapter": "xgboost",
@@ -124,6 +127,43 @@ def test_columns_line_up():
     assert aligned([("a", "1"), ("bbb", "22")], right=(1,)) == ["a     1", "bbb  22"]
 
 
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        (How("path", theta=3.2), "class 1 reached on the path to a prototype at theta=3.2"),
+        (How("latent", theta=1234.5), "class 1 reached on the path to a prototype at theta=1.23e+03"),
+        (How("path", theta=np.inf), "class 1 reached on the path to a prototype at the prototype itself"),
+        (
+            How("path", theta=3.2, polished_from=12.34),
+            "class 1 reached on the path to a prototype, polished from 12.3 to 4.56",
+        ),
+        (How("path", theta=3.2, polished_from=4.56), "class 1 reached on the path to a prototype at theta=3.2"),
+        (How("path", polished_from=np.inf), "class 1 reached on the way to a prototype with 3 changes"),
+        (How("fista", step=123, c=10.0), "class 1 reached at step 123 with c = 10"),
+        (How("fista", step=123, c=0.0), "class 1 reached at step 123"),
+        (How("fista", step=123), "class 1 reached at step 123"),
+        (
+            How("fista", step=7, c=0.5, polished_from=9.0),
+            "class 1 reached at step 7 with c = 0.5, polished from 9 to 4.56",
+        ),
+        (How("fallback"), FALLBACK),
+        (
+            How("fallback", polished_from=9.0),
+            f"{FALLBACK}, polished from 9 to 4.56",
+        ),
+        (
+            How("fallback", polished_from=np.inf),
+            "class 1 reached on the way to a training row of that class with 3 changes",
+        ),
+        (How("beam"), "class 1 reached by changes added one by one"),
+        (How("unchanged"), "already in the target, returned unchanged"),
+        (How("coin toss"), "class 1 reached by coin toss"),
+    ],
+)
+def test_how_a_counterfactual_was_found_in_words(how, words):
+    assert how_in_words(how, label=1, n_changes=3, distance=4.56) == words
+
+
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_no_line_of_the_text_is_wider_than_the_terminal(width):
     names = tuple(f"a feature with a rather long name {j}" for j in range(30))
@@ -155,6 +195,22 @@ def test_the_text_of_a_row_without_counterfactual_is_its_message():
     assert "no such row" in as_text(e, 80)
     assert "nan" not in as_text(e, 80)
     assert "nan" not in as_text(e[0], 80)
+
+
+def test_several_lines_of_a_row_are_one_row():
+    lines = table(6)
+    e = replace(lines, row=np.array([0, 0, 0, 1, 1, 1]))
+    assert as_text(e, 100).splitlines()[0] == "Explanation of 2 rows in 6 lines: 6 found"
+
+
+@pytest.mark.parametrize("status", ["not_found", "infeasible", "error"])
+def test_rows_without_an_answer_are_not_counted_as_explained(status, tmp_path):
+    e = replace(table(3), status=np.array(["found", "fallback", status], dtype=object))
+    html = write_report(e, tmp_path / "r.html").read_text(encoding="utf-8")
+    outline = Outline(html)
+    assert "2 of 3|rows explained|1|found|1|fallback|" in outline.text
+    assert f".badge.{status}" in html
+    assert "3 features|" in outline.text
 
 
 def test_many_rows_and_many_changes_are_cut_and_counted():
@@ -234,6 +290,16 @@ def test_an_image_without_counterfactual_shows_the_original_only():
     assert [attrs["alt"] for tag, attrs in Outline(as_html(e)).tags if tag == "img"] == ["original"]
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_an_image_that_could_not_be_read_is_shown_all_the_same(value):
+    before = np.ones((1, 4, 4))
+    before[0, 0] = value
+    for original in (before, np.full((1, 4, 4), value)):
+        e = explanation(original, np.full((1, 4, 4), np.nan), status="error")
+        e = replace(e, original_class=np.array([None]))
+        assert "? → ?" in Outline(as_html(e)).text
+
+
 def test_rows_that_are_no_pictures_are_listed_by_index():
     outline = Outline(as_html(explanation(np.zeros((1, 2, 2, 2, 2)), np.ones((1, 2, 2, 2, 2)))))
     assert "[0, 1, 0, 1]|0|1|" in outline.text
@@ -248,7 +314,7 @@ def test_the_report_is_one_file_with_every_row_and_a_summary(tmp_path):
     assert html.count("<section") == 13
     for words in (
         "Loans|",
-        "13|rows explained|",
+        "13 of 13|rows explained|",
         "13|found|",
         "0.25|seconds|",
         "4|predict calls|",

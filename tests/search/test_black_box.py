@@ -69,7 +69,7 @@ def tree_models():
 
 
 @pytest.mark.parametrize("kind", ["forest", "xgboost"])
-@pytest.mark.parametrize("name", ["breast_cancer", "wine", "digits"])
+@pytest.mark.parametrize("name", ["breast_cancer", "wine", pytest.param("digits", marks=pytest.mark.slow)])
 def test_default_settings_explain_every_row_of_a_tree_model(name, kind):
     from sklearn import datasets
 

@@ -28,7 +28,9 @@ def explained(golden, model, loss):
     return explainer, explainer.explain(golden.x)
 
 
-@pytest.mark.parametrize("build", [networks.in_torch, networks.in_keras, networks.in_sklearn])
+@pytest.mark.parametrize(
+    "build", [networks.in_torch, pytest.param(networks.in_keras, marks=pytest.mark.slow), networks.in_sklearn]
+)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_golden_counterfactuals_are_reproduced(golden, loss, build):
     _, e = explained(golden, build(golden.layers), loss)
@@ -43,7 +45,7 @@ def test_golden_counterfactuals_are_reproduced(golden, loss, build):
 
 def test_golden_prototypes_are_reproduced(golden):
     explainer, e = explained(golden, networks.in_torch(golden.layers), "B")
-    provider = explainer.fitted_.provider
+    provider = explainer.fitted_.guide.provider
     points, classes = provider.nearest(golden.x, np.arange(2) != e.original_class[:, None])
     assert np.array_equal(points[:, 0], golden.arrays["proto_B"])
     assert np.array_equal(classes[:, 0], golden.arrays["proto_class_B"])

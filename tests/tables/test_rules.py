@@ -277,7 +277,7 @@ def test_bounds_are_drawn_in_to_the_grid_but_a_row_inside_may_keep_its_value():
     lower, upper = rules.bounds(x)
     assert lower.ravel().tolist() == [2, 0.6, 2, 2]
     assert upper.ravel().tolist() == [6, 6, 6, 6]
-    assert rules.on_grid(np.full((4, 1), 0.9), lower, upper, x).ravel().tolist() == [2, 2, 2, 2]
+    assert rules.grid.snap_inside(np.full((4, 1), 0.9), lower, upper, x).ravel().tolist() == [2, 2, 2, 2]
     assert rules.broken(x, x, lower, upper).tolist() == [False, False, True, False]
     assert rules.broken(np.full((4, 1), 4.0), x, lower, upper).tolist() == [False] * 4
     assert rules.broken(np.full((4, 1), 4.5), x, lower, upper).tolist() == [True] * 4
@@ -288,7 +288,7 @@ def test_the_last_grid_value_on_a_bound_is_reached_in_either_precision(dtype):
     rules = rules_of(np.array([[0.0], [1.0]], dtype=dtype), step={0: 0.1}, ranges={0: (0.3, 0.7)})
     own = np.full((2, 1), 0.5, dtype=dtype)
     lower, upper = rules.bounds(own)
-    made = rules.on_grid(np.array([[0.0], [1.0]], dtype=dtype), lower, upper, own)
+    made = rules.grid.snap_inside(np.array([[0.0], [1.0]], dtype=dtype), lower, upper, own)
     assert made.dtype == dtype
     assert np.allclose(made.ravel(), [0.3, 0.7])
     assert dtype(0.3) <= made.min() < made.max() <= dtype(0.7)  # 7 * 0.1 is more than 0.7

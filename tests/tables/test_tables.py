@@ -158,7 +158,7 @@ def encodings(table):
     return Encodings(*table)
 
 
-@pytest.mark.parametrize("distance", ["abdm", "mvdm"])
+@pytest.mark.parametrize("distance", ["abdm", pytest.param("mvdm", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("rules", [{}, {"immutable": ("city",), "increasing": ("age",)}], ids=["free", "ruled"])
 def test_strings_codes_and_one_hot_give_the_same_counterfactuals(encodings, distance, rules):
     found = []

@@ -817,7 +817,9 @@ def test_built_in_distances_pass(distance):
     check_distance(distance, *TABLE)
 
 
-@pytest.mark.parametrize("kind", ["forest", "linear", "XGBClassifier", "Booster", "torch", "keras"])
+@pytest.mark.parametrize(
+    "kind", ["forest", "linear", "XGBClassifier", "Booster", "torch", pytest.param("keras", marks=pytest.mark.slow)]
+)
 def test_models_of_the_built_in_adapters_pass_with_their_plugin(kind, cancer):
     x, y = cancer
     x = ((x - x.mean(axis=0)) / x.std(axis=0)).astype(np.float32)
@@ -855,6 +857,7 @@ def built_in(kind, x, y):
 # What each part finds
 
 
+@pytest.mark.needs("torch")
 def test_a_torch_adapter_that_forgets_evaluation_mode_is_caught():
     import torch
 

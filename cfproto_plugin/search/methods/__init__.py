@@ -1,1 +1,5 @@
-"""Ways to a candidate: the closed-form path, the path of an encoder, the paper's iteration, the fallback, the beam."""
+"""Ways to a candidate. A method is a generator of `Candidates`.
+
+It reads the live costs of the incumbents (`best`) to leave out points that are not cheaper, and writes nothing: the
+driver offers what it yields to the incumbents before the method goes on.
+"""

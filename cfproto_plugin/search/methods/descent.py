@@ -2,105 +2,109 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from cfproto_plugin.protocols import Array, GradientAdapter
+from cfproto_plugin.search.candidates import Candidates, candidates, cheapest, traces
+from cfproto_plugin.search.clock import Clock
+from cfproto_plugin.search.judge import Judge
 from cfproto_plugin.search.objective.fista import Block, Schedule, trajectory
 from cfproto_plugin.search.objective.gradients import Vjp, differences
 from cfproto_plugin.search.objective.terms import Distance, LatentDistance, Prediction, Reconstruction, Sum, Term
-from cfproto_plugin.search.problem import Problem
+from cfproto_plugin.search.plan import Plan
 
 _NO_UPPER = 1e10
 _UPPER_KNOWN = 1e9
 
 
-@dataclass(frozen=True)
-class Weights:
-    """What the objective is made of, every value settled."""
-
-    c_init: float
-    c_steps: int
-    gamma: float
-    theta: float
-
-
-@dataclass(frozen=True)
-class Guides:
-    """The models and points beside the classifier. prototypes (n, *s): encodings if there is an encoder."""
-
-    prototypes: Array | None = None
-    kinds: Array | None = None
-    encoder: GradientAdapter | None = None
-    autoencoder: GradientAdapter | None = None
-
-
 def next_c(c: Array, low: Array, high: Array, found: Array) -> tuple[Array, Array, Array]:
-    """found: high = min(high, c), else low = max(low, c); next c = (low + high) / 2 if high is known, else 10 c."""
+    """The next c of every row and its bounds, all (n,); found (n,) bool: whether this c gave a counterfactual.
+
+    found: high = min(high, c), else low = max(low, c); next c = (low + high) / 2 if high is known, else 10 c.
+    """
     high = np.where(found, np.minimum(high, c), high)
     low = np.where(found, low, np.maximum(low, c))
     return np.where(high < _UPPER_KNOWN, (low + high) / 2, 10 * c), low, high
 
 
-def search_descent(problem: Problem, weights: Weights, guides: Guides) -> None:
-    """Run every row through c_steps trajectories and keep its best valid iterate."""
-    config = problem.config
-    n = len(problem.rows.x)
+def search_descent(
+    judge: Judge,
+    clock: Clock,
+    best: Array,
+    plan: Plan,
+    *,
+    prototypes: Array | None = None,
+    classes: Array | None = None,
+    encoder: GradientAdapter | None = None,
+    autoencoder: GradientAdapter | None = None,
+) -> Iterator[Candidates]:
+    """Run every line through c_steps trajectories and yield its cheapest valid iterates.
+
+    prototypes: (n, *s), codes if there is an encoder. classes: (n,) of the prototypes.
+    """
+    search = _Descent(judge, best, plan, classes)
+    terms = _Terms(judge, plan, prototypes, encoder, autoencoder)
+    config, rows, n = judge.task.config, judge.task.rows, len(judge.task)
     schedule = Schedule(config.beta, config.learning_rate, config.max_iterations, config.momentum, config.clip)
-    c, low, high = np.full(n, weights.c_init), np.zeros(n), np.full(n, _NO_UPPER)
-    lower, upper = problem.rows.z_lower, problem.rows.z_upper
-    everything = np.arange(n)
-    ever = np.zeros(n, dtype=bool)
-    for number in range(weights.c_steps):
-        objective_for = _objective(problem, weights, guides, c)
+    c, low, high = np.full(n, plan.c_init), np.zeros(n), np.full(n, _NO_UPPER)
+    for number in range(plan.c_steps):
         found = np.zeros(n, dtype=bool)
-        with problem.clock(everything):
+        with clock.shared(np.arange(n)):
             for block in trajectory(
-                objective_for, problem.rows.z, lower, upper, schedule, out_of_time=problem.out_of_time
+                terms.with_c(c), rows.z, rows.z_lower, rows.z_upper, schedule, judge.task.tuning.cells, clock.is_over
             ):
-                _take_block(problem, block, found, ever, number, guides.kinds)
-                if number + 1 < weights.c_steps and block.proba is None:
-                    _settle(problem, block, found)
-                problem.report((number + (block.first + len(block.x) - 1) / schedule.steps) / weights.c_steps)
-        ever |= found
-        if problem.out_of_time():
+                yield from search.judged(block, found, number, c)
+                if number + 1 < plan.c_steps and block.proba is None:
+                    search.settle(block, found)
+                clock.report((number + (block.first + len(block.x) - 1) / schedule.steps) / plan.c_steps)
+        search.succeeded |= found
+        if clock.is_over():
             return
         c, low, high = next_c(c, low, high, found)
 
 
-def _take_block(problem: Problem, block: Block, found: Array, ever: Array, number: int, kinds: Array | None) -> None:
-    """Judge the iterates of a block that are nearer than the best so far, in one predict call; keep the best."""
-    t, m, d = block.x.shape
-    row = np.tile(block.rows, t)
-    x, cost = problem.decode(block.x.reshape(-1, d), row)
-    if block.proba is not None:
-        valid = problem.judge(x, row, block.proba.reshape(t * m, -1)) & (cost > 0)
-    else:
-        worth = (cost > 0) & (cost < problem.best.cost[row]) & ~_repeats(block.x).ravel()
-        valid = np.zeros(t * m, dtype=bool)
-        valid[worth] = problem.judge(x[worth], row[worth])
-    at = np.flatnonzero(valid)
-    found[row[at]] = True
-    taken = at[problem.keep(row[at], x[at], cost[at])]
-    best, config = problem.best, problem.config
-    for position in taken:
-        i, at_step = row[position], block.first + int(position) // m
-        if not ever[i]:
-            best.steps[i] = number * config.max_iterations + at_step
-        best.kind[i] = -1 if kinds is None else kinds[i]
-        best.note[i] = f"reached at step {at_step} of {config.max_iterations}, value {number + 1} of c"
+class _Descent:
+    """What is remembered between trajectories: which lines have succeeded, and after how many steps."""
 
+    def __init__(self, judge: Judge, best: Array, plan: Plan, classes: Array | None) -> None:
+        self.judge, self.best, self.plan = judge, best, plan
+        self.succeeded = np.zeros(len(judge.task), dtype=bool)
+        self._steps = np.zeros(len(judge.task), dtype=int)
+        self._classes = np.full(len(judge.task), -1) if classes is None else classes
 
-def _settle(problem: Problem, block: Block, found: Array) -> None:
-    """Find out whether rows whose near iterates all failed have a valid one farther out: the next c depends on it."""
-    doubtful = ~found[block.rows]
-    row = np.tile(block.rows[doubtful], len(block.x))
-    z = block.x[:, doubtful]
-    x, cost = problem.decode(z.reshape(-1, z.shape[-1]), row)
-    farther = ~_repeats(z).ravel() & (cost >= problem.best.cost[row])
-    found[row[farther][problem.judge(x[farther], row[farther])]] = True
+    def judged(self, block: Block, found: Array, number: int, c: Array) -> Iterator[Candidates]:
+        """Judge the iterates of a block that are cheaper than the best so far, in one predict call; yield the best.
+
+        found (n,) is filled in: the lines with a valid iterate.
+        """
+        t, m, d = block.x.shape
+        row = np.tile(block.rows, t)
+        table, cost = self.judge.decode(block.x.reshape(-1, d), row)
+        margin = np.full(t * m, -np.inf)
+        if block.proba is not None:
+            margin = np.where(cost > 0, self.judge.margin(table, row, block.proba.reshape(t * m, -1)), -np.inf)
+        else:
+            worth = (cost > 0) & (cost < self.best[row]) & ~_repeats(block.x).ravel()
+            margin[worth] = self.judge.margin(table[worth], row[worth])
+        at = np.flatnonzero(margin > 0)
+        found[row[at]] = True
+        at = at[cheapest(row[at], cost[at], self.best)]
+        line, step = row[at], block.first + at // m
+        before = number * self.judge.task.config.max_iterations
+        self._steps[line] = np.where(self.succeeded[line], self._steps[line], before + step)
+        trace = traces(len(at), "fista", prototype=self._classes[line], step=step, c=c[line], steps=self._steps[line])
+        yield candidates(line, table[at], cost[at], margin[at], trace)
+
+    def settle(self, block: Block, found: Array) -> None:
+        """Find out whether lines whose near iterates all failed have a valid one farther out: the next c needs it."""
+        doubtful = ~found[block.rows]
+        row = np.tile(block.rows[doubtful], len(block.x))
+        z = block.x[:, doubtful]
+        table, cost = self.judge.decode(z.reshape(-1, z.shape[-1]), row)
+        farther = ~_repeats(z).ravel() & (cost >= self.best[row])
+        found[row[farther][self.judge.is_valid(table[farther], row[farther])]] = True
 
 
 def _repeats(x: Array) -> Array:
@@ -110,34 +114,46 @@ def _repeats(x: Array) -> Array:
     return same
 
 
-def _objective(problem: Problem, weights: Weights, guides: Guides, c: Array) -> Callable[[Array], Term]:
-    shape = problem.space.shape
+class _Terms:
+    """The objective without L1, for every c and every subset of the lines."""
 
-    def objective_for(rows: Array) -> Term:
-        terms: list[Term] = [Distance(problem.rows.z[rows])]
-        if weights.c_init > 0:
-            scale = c[rows].astype(problem.rows.z.dtype)
-            terms.append(Prediction(_vjp(problem, rows), scale, problem.allowed[rows], problem.config.kappa))
-        if weights.gamma > 0 and guides.autoencoder is not None:
-            terms.append(Reconstruction(guides.autoencoder, shape, weights.gamma))
-        if weights.theta > 0 and guides.prototypes is not None:
-            points = guides.prototypes[rows]
-            if guides.encoder is None:
-                terms.append(Distance(points.reshape(len(rows), -1), weights.theta))
+    def __init__(
+        self,
+        judge: Judge,
+        plan: Plan,
+        prototypes: Array | None,
+        encoder: GradientAdapter | None,
+        autoencoder: GradientAdapter | None,
+    ) -> None:
+        self.judge, self.plan, self.prototypes = judge, plan, prototypes
+        self.encoder, self.autoencoder = encoder, autoencoder
+
+    def with_c(self, c: Array) -> Callable[[Array], Term]:
+        """The objective of lines (m,) when c is (n,)."""
+        return lambda rows: Sum(list(self._terms(rows, c)))
+
+    def _terms(self, rows: Array, c: Array) -> Iterator[Term]:
+        task, plan, shape = self.judge.task, self.plan, self.judge.space.shape
+        yield Distance(task.rows.z[rows])
+        if plan.c_init > 0:
+            scale = c[rows].astype(task.rows.z.dtype)
+            yield Prediction(self._vjp(rows), scale, task.allowed[rows], task.config.kappa)
+        if plan.gamma > 0 and self.autoencoder is not None:
+            yield Reconstruction(self.autoencoder, shape, plan.gamma)
+        if plan.theta > 0 and self.prototypes is not None:
+            points = self.prototypes[rows]
+            if self.encoder is None:
+                yield Distance(points.reshape(len(rows), -1), plan.theta)
             else:
-                terms.append(LatentDistance(guides.encoder, points, shape, weights.theta))
-        return Sum(terms)
+                yield LatentDistance(self.encoder, points, shape, plan.theta)
 
-    return objective_for
+    def _vjp(self, rows: Array) -> Vjp:
+        """The classifier's gradient at search points of these lines: its own, or by differences."""
+        judge, taken = self.judge, self.judge.task.rows.take(rows)
+        if judge.model.has_gradient:
+            return judge.model.at(taken)
 
+        def predict(points: Array, row: Array) -> Array:
+            return judge.model.quick(judge.space.decode(points, taken.take(row)))
 
-def _vjp(problem: Problem, rows: Array) -> Vjp:
-    """The classifier's gradient at search points of these rows: its own, or by differences."""
-    taken = problem.rows.take(rows)
-    if problem.model.has_gradient:
-        return problem.model.at(taken)
-
-    def predict(points: Array, row: Array) -> Array:
-        return problem.model.proba(problem.space.decode(points, taken.take(row)))
-
-    return differences(predict, np.asarray(problem.config.eps))
+        return differences(predict, np.asarray(judge.task.config.eps), judge.task.tuning.cells)

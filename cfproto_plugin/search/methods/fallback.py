@@ -2,73 +2,82 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.search.methods.beam import search_sparse
+from cfproto_plugin.search.candidates import Candidates
+from cfproto_plugin.search.clock import Clock
+from cfproto_plugin.search.judge import Judge, elastic_net
+from cfproto_plugin.search.methods.beam import search_beam
 from cfproto_plugin.search.methods.path import search_path
-from cfproto_plugin.search.problem import Problem, elastic_net
 
 _PROTOTYPES = 16
 _FIRST_TRY, _GROWTH = 256, 4  # training rows of one row that are predicted together, nearest first
 
 
-def fall_back(problem: Problem, train: Array, labels: Array) -> Array:
-    """Search the paths to training rows (N, A) of wanted classes, moved inside the rules; return the rows helped.
+def fall_back(
+    judge: Judge, clock: Clock, best: Array, train: Array, labels: Array, theta: float
+) -> Iterator[Candidates]:
+    """Search the paths to training rows (N, A) of classes (N,), moved inside the rules, for lines that have nothing.
 
     The prototypes of the search are nearest before the rules are applied, these are nearest after. First the nearest
-    few of all rows at once; then, row by row, as many as it takes to find one that keeps its class inside the rules;
-    then, where the number of changes is limited, changes one by one.
+    few of all lines at once; then, line by line, as many as it takes to find one that keeps its class inside the
+    rules; then, where the number of changes is limited, changes one by one.
     """
-    missed = problem.open()
-    if not len(missed):
-        return missed
-    for choose in (_nearest, _nearest_valid):
-        rows = problem.open()
-        if not len(rows) or problem.out_of_time():
+    near = _Near(judge, clock, train, labels)
+    for choose in (near.nearest, near.nearest_valid):
+        rows = np.flatnonzero(np.isinf(best))
+        if not len(rows) or clock.is_over():
             break
-        with problem.clock(rows):
-            found = [choose(problem, row, *_inside(problem, row, train, labels)) for row in rows]
-            z, kinds = (np.stack(part) for part in zip(*found, strict=True))
-        search_path(problem, rows, z, kinds)
-    for i in missed[np.isfinite(problem.best.cost[missed])]:
-        problem.best.note[i] = "reached on the way to a training row of that class, moved inside the rules"
-    if problem.config.max_changes is not None:
-        search_sparse(problem, train)
-    return np.asarray(missed[np.isfinite(problem.best.cost[missed])])
+        with clock.shared(rows):
+            z, classes = (np.stack(part) for part in zip(*map(choose, rows.tolist()), strict=True))
+        yield from search_path(judge, clock, best, rows, z, classes, theta, method="fallback")
+    if judge.task.config.max_changes is not None:
+        yield from search_beam(judge, clock, best, train)
 
 
-def _inside(problem: Problem, row: int, train: Array, labels: Array) -> tuple[Array, Array]:
-    """Training rows of the wanted classes as search points inside the bounds of the row, nearest first; their classes.
+class _Near:
+    """Training rows near a line, as search points inside its rules."""
 
-    Copies of a row take turns.
-    """
-    wanted = np.flatnonzero(problem.allowed[row][labels])
-    one = problem.rows.take(np.array([row]))
-    z = problem.space.to_search(train[wanted].astype(one.x.dtype, copy=False))
-    z = np.minimum(np.maximum(z, one.z_lower), one.z_upper)
-    order = np.argsort(elastic_net(z - one.z, problem.config.beta), kind="stable")
-    order = order[row % problem.copies :: problem.copies]
-    return z[order], labels[wanted[order]]
+    def __init__(self, judge: Judge, clock: Clock, train: Array, labels: Array) -> None:
+        self.judge, self.clock, self.train, self.labels = judge, clock, train, labels
 
+    def nearest(self, row: int) -> tuple[Array, Array]:
+        """The nearest points (16, D) and their classes; class -1 where there are fewer."""
+        return self._first(row, *self._inside(row))
 
-def _nearest(problem: Problem, row: int, z: Array, kinds: Array) -> tuple[Array, Array]:
-    """The nearest points (16, A) and their classes; class -1 where there are fewer."""
-    points, found = np.repeat(problem.rows.z[[row]], _PROTOTYPES, axis=0), np.full(_PROTOTYPES, -1)
-    count = min(_PROTOTYPES, len(z))
-    points[:count], found[:count] = z[:count], kinds[:count]
-    return points, found
+    def nearest_valid(self, row: int) -> tuple[Array, Array]:
+        """The nearest points that are counterfactuals themselves, sought in growing batches."""
+        z, classes = self._inside(row)
+        start, size = 0, _FIRST_TRY
+        while start < len(z) and not self.clock.is_over():
+            part = slice(start, start + size)
+            rows = np.full(len(z[part]), row)
+            table, cost = self.judge.decode(z[part], rows)
+            valid = np.flatnonzero((cost > 0) & self.judge.is_valid(table, rows))
+            if len(valid):
+                return self._first(row, z[part][valid], classes[part][valid])
+            start, size = start + size, size * _GROWTH
+        return self._first(row, z[:0], classes[:0])
 
+    def _inside(self, row: int) -> tuple[Array, Array]:
+        """Training rows of the allowed classes inside the bounds of the line, nearest first; their classes.
 
-def _nearest_valid(problem: Problem, row: int, z: Array, kinds: Array) -> tuple[Array, Array]:
-    """The nearest points that are counterfactuals themselves, sought in growing batches."""
-    start, size = 0, _FIRST_TRY
-    while start < len(z) and not problem.out_of_time():
-        part = slice(start, start + size)
-        rows = np.full(len(z[part]), row)
-        x, cost = problem.decode(z[part], rows)
-        valid = np.flatnonzero((cost > 0) & problem.judge(x, rows))
-        if len(valid):
-            return _nearest(problem, row, z[part][valid], kinds[part][valid])
-        start, size = start + size, size * _GROWTH
-    return _nearest(problem, row, z[:0], kinds[:0])
+        Lines of one row take turns.
+        """
+        task, space = self.judge.task, self.judge.space
+        allowed = np.flatnonzero(task.allowed[row][self.labels])
+        one = task.rows.take(np.array([row]))
+        z = space.to_search(self.train[allowed].astype(one.table.dtype, copy=False))
+        z = np.minimum(np.maximum(z, one.z_lower), one.z_upper)
+        order = np.argsort(elastic_net(z - one.z, task.config.beta), kind="stable")
+        order = order[task.turn[row] :: task.turns[row]]
+        return z[order], self.labels[allowed[order]]
+
+    def _first(self, row: int, z: Array, classes: Array) -> tuple[Array, Array]:
+        points = np.repeat(self.judge.task.rows.z[[row]], _PROTOTYPES, axis=0)
+        found, count = np.full(_PROTOTYPES, -1), min(_PROTOTYPES, len(z))
+        points[:count], found[:count] = z[:count], classes[:count]
+        return points, found

@@ -13,7 +13,6 @@ import numpy as np
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.objective.terms import Evaluation, Term
 
-_CELLS_PER_BLOCK = 8_000_000
 _REST_CHECK = 8  # steps between two looks at who rests
 _LEAVE_TOGETHER = 0.75  # rows leave once a quarter of the batch rests: every leaving ends a block
 
@@ -73,10 +72,10 @@ def trajectory(
     lower: Array,
     upper: Array,
     schedule: Schedule,
-    *,
-    out_of_time: Callable[[], bool] = lambda: False,
+    cells: int = 16_000_000,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> Iterator[Block]:
-    """Run the iteration from x0; yield the iterates in blocks of bounded memory.
+    """Run the iteration from x0 (n, D) inside bounds (n, D); yield the iterates in blocks of at most `cells` numbers.
 
     objective_for(rows) is everything but L1, for a subset of the rows. A row that rests at x0 leaves: the step length
     only falls, so what shrinkage cancels once it cancels ever after.
@@ -85,9 +84,9 @@ def trajectory(
     start = np.minimum(np.maximum(x0, lower), upper)
     state = FistaState(start, start, 0)
     objective = objective_for(rows)
-    buffer = _Buffer(keep_proba=not schedule.momentum)
+    buffer = _Buffer(cells, keep_proba=not schedule.momentum)
     evaluation = objective(state.y)
-    while state.step < schedule.steps and not out_of_time():
+    while state.step < schedule.steps and not is_over():
         before = state
         state = step(state, evaluation.gradient, x0, lower, upper, schedule)
         last = state.step == schedule.steps
@@ -114,7 +113,8 @@ def trajectory(
 class _Buffer:
     """Iterates waiting to be judged together."""
 
-    def __init__(self, *, keep_proba: bool) -> None:
+    def __init__(self, cells: int, *, keep_proba: bool) -> None:
+        self._cells = cells
         self._keep = keep_proba
         self._x: list[Array] = []
         self._proba: list[Array] = []
@@ -128,7 +128,7 @@ class _Buffer:
             self._proba.append(evaluation.proba)
 
     def is_full(self, rows: Array) -> bool:
-        return bool(self._x) and len(self._x) * len(rows) * self._x[0].shape[1] >= _CELLS_PER_BLOCK
+        return bool(self._x) and len(self._x) * len(rows) * self._x[0].shape[1] >= self._cells
 
     def flush(self, rows: Array) -> Iterator[Block]:
         if self._x:

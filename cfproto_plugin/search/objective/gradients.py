@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from cfproto_plugin.plugins import Adapted
 from cfproto_plugin.protocols import Array, GradientAdapter, ModelAdapter
 
-_CELLS_PER_BATCH = 16_000_000
 Vjp = Callable[[Array], tuple[Array, Callable[[Array], Array]]]
 
 
-def differences(predict: Callable[[Array, Array], Array], eps: Array) -> Vjp:
+def differences(predict: Callable[[Array, Array], Array], eps: Array, cells: int = 16_000_000) -> Vjp:
     """df/dx_k = (f(x + eps_k) - f(x - eps_k)) / (2 eps_k) for every feature k; x is (n, D).
 
-    predict(points, row) gets all 2·D + 1 points of every row in one call, and the row each belongs to.
+    predict(points, row) gets all 2·D + 1 points of every row in one call of at most `cells` numbers, and the row each
+    belongs to. eps: one number, or (D,).
     """
 
     def vjp(x: Array) -> tuple[Array, Callable[[Array], Array]]:
-        size = max(1, _CELLS_PER_BATCH // ((2 * x.shape[1] + 1) * x.shape[1]))
+        size = max(1, cells // ((2 * x.shape[1] + 1) * x.shape[1]))
         parts = [
             _stencil(predict, x[i : i + size], np.arange(i, min(i + size, len(x))), eps) for i in range(0, len(x), size)
         ]
@@ -69,5 +69,4 @@ class WithDifferences:
 
 def with_gradient(model: Adapted, eps: Array) -> GradientAdapter:
     """The model's adapter if it has a gradient, else the adapter with differences."""
-    adapter: Any = model.adapter
-    return WithDifferences(adapter, eps) if model.vjp is None else cast("GradientAdapter", adapter)
+    return WithDifferences(model, eps) if model.vjp is None else cast("GradientAdapter", model)

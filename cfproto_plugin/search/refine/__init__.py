@@ -1,1 +1,1 @@
-"""Improving candidates and confirming them."""
+"""From candidate to answer: candidates in, candidates out. What is returned is confirmed by the model itself."""

@@ -1,60 +1,88 @@
-"""The last look at what will be returned: predicted once more, and without changes that its class does not need."""
+"""The last look at what will be returned: without changes that its class does not need, and predicted once more.
+
+What is returned was predicted by the model itself, in the user's own columns.
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.search.problem import Problem, lead_of
-from cfproto_plugin.tables.rules import changes
+from cfproto_plugin.search.candidates import Candidates, cheapest
+from cfproto_plugin.search.clock import Clock
+from cfproto_plugin.search.judge import Judge
+from cfproto_plugin.search.model import Answer
+from cfproto_plugin.tables.geometry import changed
 
-_CELLS_PER_CHUNK = 8_000_000
+
+class Confirmed(NamedTuple):
+    """m candidates, and what the model says of them."""
+
+    points: Candidates  # `valid` says which hold
+    answer: Answer
+    calls: int  # predict calls that took changes back
 
 
-def confirm(problem: Problem) -> Array:
-    """Predict the best of every row once more and check every rule on it; forget what does not hold.
+def confirm(judge: Judge, clock: Clock, points: Candidates) -> Confirmed:
+    """Predict one point of every line once more and check every rule on it; `valid` is set to what holds.
 
-    In the same call every single change of a polished one is taken back; where one can be, the row is looked at again.
-    Returns the probabilities (n, k) of what holds, NaN where nothing does.
+    In the same call every single change of a polished point is taken back; where one can be, the point is looked at
+    again.
     """
-    best = problem.best
-    proba = np.full(problem.allowed.shape, np.nan)
-    found = np.flatnonzero(np.isfinite(best.cost))
-    polished = bool(np.isfinite(best.floor).any())
-    size = max(1, _CELLS_PER_CHUNK // best.x.shape[1] ** 2 if polished else len(found))
-    for start in range(0, len(found), size):
-        rows = _look(problem, found[start : start + size], proba)
-        calls = problem.model.calls
-        while len(rows):
-            rows = _look(problem, rows, proba)
-        problem.polish_calls += problem.model.calls - calls
-    gone = np.isnan(proba[:, 0])
-    best.x[gone], best.kind[gone] = np.nan, -1
-    return proba
+    points = points._replace(table=points.table.copy(), cost=points.cost.copy(), valid=points.valid.copy())
+    answer = Answer(np.full((len(points.row), judge.task.allowed.shape[1]), np.nan), np.zeros(len(points.row), int))
+    polished = np.isfinite(points.floor).any()
+    size = max(1, judge.task.tuning.cells // points.table.shape[1] ** 2 if polished else len(points.row))
+    calls = 0
+    for start in range(0, len(points.row), size):
+        part = _look(judge, clock, points, answer, np.arange(start, min(start + size, len(points.row))))
+        before = judge.model.calls
+        while len(part):
+            part = _look(judge, clock, points, answer, part)
+        calls += judge.model.calls - before
+    if judge.model.is_quick and len(points.row):
+        answer = _own_answer(judge, points)
+    return Confirmed(points, answer, calls)
 
 
-def _look(problem: Problem, rows: Array, proba: Array) -> Array:
-    """Fill in the probabilities of these rows; return those that have a better one now."""
-    n, best = len(rows), problem.best
-    x, row, cost = best.x[rows], rows, best.cost[rows]
-    if not problem.out_of_time():
-        back, owner, price = _taken_back(problem, rows)
-        x, row, cost = np.concatenate([x, back]), np.concatenate([row, owner]), np.concatenate([cost, price])
-    again = problem.model.proba(x)
-    good = lead_of(again, problem.allowed[row], problem.config.kappa, problem.config.min_proba) > 0
-    good &= ~problem.space.broken(x, problem.rows.take(row)) & problem.permitted(x, row)
-    proba[rows] = np.where(good[:n, None], again[:n], np.nan)
-    at = np.flatnonzero(good[n:]) + n
-    return np.asarray(row[at[problem.keep(row[at], x[at], cost[at])]]) if len(at) else at
+def _own_answer(judge: Judge, points: Candidates) -> Answer:
+    """Ask the model itself, and forget what it does not agree to."""
+    proba, decision = judge.model.own(points.table)
+    points.valid[:] &= judge.margin_by(proba, decision, points.row) > 0
+    return Answer.of(proba, decision)
 
 
-def _taken_back(problem: Problem, rows: Array) -> tuple[Array, Array, Array]:
-    """The best of the polished rows with one change less each: points, their rows, and what they cost."""
-    best, own = problem.best, problem.rows.x[rows]
-    point, column = np.nonzero(changes(best.x[rows], own) & np.isfinite(best.floor[rows])[:, None])
-    row = rows[point]
-    x = best.x[row]
-    x[np.arange(len(x)), column] = own[point, column]
-    cost = problem.cost(x, row)
-    worth = cost >= best.floor[row]
-    return x[worth], row[worth], cost[worth]
+def _look(judge: Judge, clock: Clock, points: Candidates, answer: Answer, at: Array) -> Array:
+    """Predict these points (q,) and check them; return those that have a cheaper place now."""
+    table, owner, cost = points.table[at], at, points.cost[at]
+    if not clock.is_over():
+        fewer, whose, price = _one_less(judge, points, at)
+        table, owner = np.concatenate([table, fewer]), np.concatenate([owner, whose])
+        cost = np.concatenate([cost, price])
+    proba, row = judge.model.quick(table), points.row[owner]
+    decision = judge.model.decision(table) if judge.model.decides else None
+    good = (judge.margin_by(proba, decision, row) > 0) & judge.keeps_rules(table, row)
+    said = Answer.of(proba, decision)
+    points.valid[at] = good[: len(at)]
+    answer.proba[at], answer.label[at] = said.proba[: len(at)], said.label[: len(at)]
+    better = np.flatnonzero(good[len(at) :]) + len(at)
+    if not len(better):
+        return better
+    better = better[cheapest(owner[better], cost[better], points.cost)]
+    points.table[owner[better]], points.cost[owner[better]] = table[better], cost[better]
+    return np.asarray(owner[better])
+
+
+def _one_less(judge: Judge, points: Candidates, at: Array) -> tuple[Array, Array, Array]:
+    """The polished ones of these points with one change less each: tables, whose they are, and what they cost."""
+    original = judge.task.rows.table[points.row[at]]
+    polished = np.isfinite(points.floor[at])[:, None]
+    point, column = np.nonzero(changed(points.table[at], original) & polished)
+    owner = at[point]
+    table = points.table[owner]
+    table[np.arange(len(table)), column] = original[point, column]
+    cost = judge.cost(table, points.row[owner])
+    worth = cost >= points.floor[owner]
+    return table[worth], owner[worth], cost[worth]

@@ -1,6 +1,6 @@
 """Moving a counterfactual back towards its row as long as its class allows.
 
-Model-agnostic and batched. A round measures what every single move of every point does to the lead of its class, then
+Model-agnostic and batched. A round measures what every single move of every point does to the margin of its class, then
 tries the moves that would be best together if their effects added up: two predict calls, shared by all rows.
 """
 
@@ -9,63 +9,56 @@ from __future__ import annotations
 import numpy as np
 
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.search.problem import Problem, firsts
-from cfproto_plugin.search.refine.moves import HERE, OWN, Moves, Splits, moves_of
-from cfproto_plugin.search.refine.points import Points, floor_of, starting_points
+from cfproto_plugin.search.candidates import Candidates, candidates, firsts
+from cfproto_plugin.search.clock import Clock
+from cfproto_plugin.search.judge import Judge
+from cfproto_plugin.search.refine.moves import CURRENT, ORIGINAL, Moves, moves_of
+from cfproto_plugin.search.refine.points import Points, starting_points
 from cfproto_plugin.search.refine.slide import slide
-
-_LEAST_GAIN = 1e-2  # of the cost, below which a move is not worth a round
-_TRADES = np.linspace(0, 1, 24)  # prices of the lead that are tried in a round, from the lowest to the highest
-_KEPT = (4, 1)  # points of a row that go on after so many rounds
-_ROUNDS = 20
-_WORTH = 0.35  # of the cost: a round that gained less was the last
-_CELLS_PER_CHUNK = 500_000  # more do not fit the cache
+from cfproto_plugin.tables.splits import Splits
 
 
-def polish(problem: Problem, amount: float, splits: Splits | None) -> None:
-    """Polish the starts of every row and keep the best. splits: where a tree model splits the columns of the table.
+def polish(judge: Judge, clock: Clock, starts: Candidates, splits: Splits | None) -> Candidates:
+    """Move starts back towards their rows; return where they end. Rounds go on while they gain.
 
-    Rounds go on while they gain. amount p stops at (1 - p) of the cost it started with: the less, the closer the point
-    stays to the class it was led to.
+    splits: where a tree model splits the columns. An amount p of polishing stops at (1 - p) of the cost at the start:
+    the smaller, the closer the point stays to its class.
     """
-    calls = problem.model.calls
-    points = starting_points(problem, amount)
-    problem.starts.clear()
-    problem.polished[points.row] = True
-    if len(points.row) and problem.model.has_gradient and not problem.space.rounds:
-        slide(problem, points)
-        points.far = points.x.copy()
-        points.lead = problem.free_lead(points.x, points.row)
-    rows = points.row[firsts(points.row)]
-    with problem.clock(rows):
-        _rounds(problem, points, splits)
-    problem.polish_calls += problem.model.calls - calls
-    _keep(problem, points, amount, rows)
+    points = starting_points(judge, starts)
+    if len(points.row) and judge.model.has_gradient and not judge.space.rounds:
+        slide(judge, clock, points)
+        points.path_end = points.table.copy()
+        points.margin = judge.free_margin(points.table, points.row)
+    with clock.shared(points.row[firsts(points.row)]):
+        _rounds(judge, clock, points, splits)
+    return candidates(
+        points.row,
+        points.table,
+        points.cost,
+        points.margin,
+        points.start.trace,
+        valid=np.isfinite(points.cost),
+        path_end=points.path_end,
+        floor=points.floor,
+    )
 
 
-def _rounds(problem: Problem, points: Points, splits: Splits | None) -> None:
-    active = np.arange(len(points.row))
-    for number in range(_ROUNDS):
-        active = _best_of_row(points, active, _KEPT[min(number, len(_KEPT) - 1)])
-        if not len(active) or problem.out_of_time():
+def _rounds(judge: Judge, clock: Clock, points: Points, splits: Splits | None) -> None:
+    active, tuning = np.arange(len(points.row)), judge.task.tuning
+    for number in range(tuning.rounds):
+        active = _best_of_row(points, active, tuning.kept[min(number, len(tuning.kept) - 1)])
+        if not len(active) or clock.is_over():
             return
         before = points.cost.copy()
-        active = np.concatenate([_improve(problem, points, part, splits) for part in _parts(points, active)])
-        active = active[~(points.cost[active] > (1 - _WORTH) * before[active])]
-        problem.report(1 - len(active) / len(points.row))
-
-
-def _keep(problem: Problem, points: Points, amount: float, rows: Array) -> None:
-    best, before = problem.best, problem.best.cost.copy()
-    row = rows[np.isfinite(before[rows])]
-    best.before[row], best.floor[row] = before[row], floor_of(amount, before[row])
-    taken = problem.keep(points.row, points.x, points.cost)
-    row = points.row[taken]
-    best.before[row], best.floor[row], best.kind[row] = before[row], points.floor[taken], points.kind[taken]
+        size = max(1, tuning.cached // (8 * points.table.shape[1] ** 2))  # some eight moves in every column
+        parts = [active[i : i + size] for i in range(0, len(active), size)]
+        active = np.concatenate([_improve(judge, points, part, splits) for part in parts])
+        active = active[~(points.cost[active] > (1 - tuning.worth) * before[active])]
+        clock.report(1 - len(active) / len(points.row))
 
 
 def _best_of_row(points: Points, active: Array, most: int) -> Array:
-    """The cheapest active points of every row, so many of each."""
+    """The cheapest active points of every row, at most `most` of each."""
     if len(active) <= most:
         return active
     order = active[np.lexsort((points.cost[active], points.row[active]))]
@@ -73,92 +66,88 @@ def _best_of_row(points: Points, active: Array, most: int) -> Array:
     return order[np.arange(len(row)) - np.searchsorted(row, row) < most]
 
 
-def _parts(points: Points, active: Array) -> list[Array]:
-    """The active points in chunks whose moves, some eight in every column, fit the cache."""
-    size = max(1, _CELLS_PER_CHUNK // (8 * points.x.shape[1] ** 2))
-    return [active[i : i + size] for i in range(0, len(active), size)]
-
-
-def _improve(problem: Problem, points: Points, active: Array, splits: Splits | None) -> Array:
-    """Try to improve the active points; return those that moved."""
-    moves = moves_of(problem, points, active, splits)
-    effect, single = _effects(problem, points, active, moves)
-    choice = np.concatenate([together(moves.cost, effect, problem.config.max_changes), single], axis=1)
+def _improve(judge: Judge, points: Points, active: Array, splits: Splits | None) -> Array:
+    """Try to improve the active points (p,); return those that moved."""
+    moves, tuning = moves_of(judge, points, active, splits), judge.task.tuning
+    effect, single = _effects(judge, points, active, moves)
+    together = best_together(moves.cost, effect, judge.task.config.max_changes, tuning.price_ladder)
+    choice = np.concatenate([together, single], axis=1)
     each, column = np.arange(len(active)), np.arange(choice.shape[2])
     cost = moves.cost[each[:, None, None], column, choice].sum(axis=2)
-    point, number = np.nonzero(_worth_trying(points, active, cost))
+    point, number = np.nonzero(_worth_trying(points, active, cost, tuning.least_gain))
     if not len(point):
         return active[:0]
-    lead = np.full(cost.shape, -np.inf)
-    x = moves.values[point[:, None], column, choice[point, number]]
-    lead[point, number] = problem.lead(x, points.row[active[point]])
-    point, number = _best(points, active, cost, lead)
+    margin = np.full(cost.shape, -np.inf)
+    table = moves.values[point[:, None], column, choice[point, number]]
+    margin[point, number] = judge.margin(table, points.row[active[point]])
+    point, number = _best(points, active, cost, margin)
     moved = active[point]
-    points.x[moved] = moves.values[point[:, None], column, choice[point, number]]
-    points.lead[moved] = points.reach[moved] = lead[point, number]
-    points.cost[moved] = np.where(lead[point, number] > 0, cost[point, number], np.inf)
+    points.table[moved] = moves.values[point[:, None], column, choice[point, number]]
+    points.margin[moved] = points.reach[moved] = margin[point, number]
+    points.cost[moved] = np.where(margin[point, number] > 0, cost[point, number], np.inf)
     return moved
 
 
-def _best(points: Points, active: Array, cost: Array, lead: Array) -> tuple[Array, Array]:
+def _best(points: Points, active: Array, cost: Array, margin: Array) -> tuple[Array, Array]:
     """Which points go to which of their candidates (p, m).
 
-    To the cheapest valid one; a point that is no counterfactual yet and has none goes to that of most lead.
+    To the cheapest valid one; an invalid point without a valid candidate moves to the one with the largest margin.
     """
-    valid = lead > 0
+    valid = margin > 0
     best, some = np.where(valid, cost, np.inf).argmin(axis=1), valid.any(axis=1)
     stuck = np.isinf(points.cost[active]) & ~some
     if stuck.any():
-        best = np.where(stuck, lead.argmax(axis=1), best)
-        some |= stuck & (lead.max(axis=1) > points.reach[active])
+        best = np.where(stuck, margin.argmax(axis=1), best)
+        some |= stuck & (margin.max(axis=1) > points.reach[active])
     point = np.flatnonzero(some)
     return point, best[point]
 
 
-def _worth_trying(points: Points, active: Array, cost: Array) -> Array:
+def _worth_trying(points: Points, active: Array, cost: Array, least_gain: float) -> Array:
     """Which candidates (p, m) gain enough; of equals the first."""
-    worth = (cost < (1 - _LEAST_GAIN) * points.cost[active, None]) & (cost >= points.floor[active, None])
+    worth = (cost < (1 - least_gain) * points.cost[active, None]) & (cost >= points.floor[active, None])
     worth[:, 1:] &= cost[:, 1:] != cost[:, :-1]
     return worth
 
 
-def _effects(problem: Problem, points: Points, active: Array, moves: Moves) -> tuple[Array, Array]:
-    """What every move (p, A, V) adds to the lead of its point, and the choice (p, 1, A) of the best valid one alone."""
+def _effects(judge: Judge, points: Points, active: Array, moves: Moves) -> tuple[Array, Array]:
+    """What every move (p, A, V) adds to the margin of its point, and the choice (p, 1, A) of the best single move."""
     point, column, place = np.nonzero(moves.fresh)
-    x = points.x[active[point]]
-    x[np.arange(len(x)), column] = moves.values[point, column, place]
-    row = points.row[active[point]]
-    lead = problem.free_lead(x, row)
+    table = points.table[active[point]]
+    table[np.arange(len(table)), column] = moves.values[point, column, place]
+    margin = judge.free_margin(table, points.row[active[point]])
     effect = np.zeros(moves.cost.shape)
-    effect[point, column, place] = lead - points.lead[active[point]]
-    saved = np.where(moves.fresh & (effect + points.lead[active, None, None] > 0), moves.cost[..., :1] - moves.cost, 0)
+    effect[point, column, place] = margin - points.margin[active[point]]
+    valid = moves.fresh & (effect + points.margin[active, None, None] > 0)
+    saved = np.where(valid, moves.cost[..., :1] - moves.cost, 0)
     best = saved.reshape(len(saved), -1).argmax(axis=1)
-    single = np.full((len(saved), 1, saved.shape[1]), HERE)
+    single = np.full((len(saved), 1, saved.shape[1]), CURRENT)
     single[np.arange(len(saved)), 0, best // saved.shape[2]] = best % saved.shape[2]
     return effect, single
 
 
-def together(cost: Array, effect: Array, max_changes: int | None) -> Array:
-    """Choices (p, m, A) of one place per column that are best at some price of the lead, if effects add up.
+def best_together(cost: Array, effect: Array, max_changes: int | None, price_ladder: Array) -> Array:
+    """Choices (p, m, A) of one place per column that are best at m prices of the margin, if effects add up.
 
-    At the price s the sum over the columns of cost - s·effect is least where every column takes its own least. From a
-    price at which no column gives up lead to one at which every column is as cheap as it can be.
+    cost, effect: (p, A, V) of the places of every column. price_ladder: (m,) exponents from 0 to 1.
+    At the price s the sum over the columns of cost - s·effect is least where every column takes its own least. Prices
+    run from one at which no column gives up margin to one at which every column is as cheap as it can be.
     """
-    saved, lost = cost[:, :, HERE, None] - cost, -effect
-    trade = saved * lost > 0  # cheaper and less lead, or dearer and more
+    saved, lost = cost[:, :, CURRENT, None] - cost, -effect
+    trade = saved * lost > 0  # cheaper with less margin, or more costly with more
     rate = np.divide(saved, lost, out=np.zeros_like(saved), where=trade)
     high = np.maximum(rate.max(axis=(1, 2)), 1e-12)
     low = np.minimum(np.where(trade, rate, np.inf).min(axis=(1, 2)), high)
-    price = low[:, None] * (high / low)[:, None] ** _TRADES
-    price[:, 0] /= 2  # at both ends every column is past its own
+    price = low[:, None] * (high / low)[:, None] ** price_ladder
+    price[:, 0] /= 2  # beyond the last rate at both ends
     price[:, -1] *= 2
     score = (-price).astype(np.float32)[:, :, None, None] * effect.astype(np.float32)[:, None]
     score += cost.astype(np.float32)[:, None]
     choice = score.argmin(axis=3)
     if max_changes is not None:
         least = np.take_along_axis(score, choice[..., None], axis=3)[..., 0]
-        order = np.argsort(least - score[..., OWN], axis=2, kind="stable")
+        order = np.argsort(least - score[..., ORIGINAL], axis=2, kind="stable")
         kept = np.zeros(choice.shape, dtype=bool)
         np.put_along_axis(kept, order[..., :max_changes], values=True, axis=2)
-        choice = np.where(kept, choice, OWN)
+        choice = np.where(kept, choice, ORIGINAL)
     return np.asarray(choice)

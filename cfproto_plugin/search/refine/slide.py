@@ -1,7 +1,7 @@
 """Sliding a counterfactual along the decision boundary of a model with gradients, towards its row.
 
-At a valid point the lead of the new class is linear to first order, with gradient g. The nearest point that keeps the
-lead solves min beta·|delta|_1 + |delta|^2 subject to g·delta >= b: it is delta(s) = soft(s·g, beta) / 2, clipped to the
+At a valid point the margin of the new class is linear to first order, with gradient g. The nearest point that keeps
+it solves min beta·|delta|_1 + |delta|^2 subject to g·delta >= b: it is delta(s) = soft(s·g, beta) / 2, clipped to the
 bounds, for the smallest s that satisfies the constraint. A step goes part of the way, as far as the class allows.
 """
 
@@ -10,62 +10,63 @@ from __future__ import annotations
 import numpy as np
 
 from cfproto_plugin.protocols import Array
+from cfproto_plugin.search.clock import Clock
+from cfproto_plugin.search.judge import Judge
 from cfproto_plugin.search.objective.fista import soft_threshold
-from cfproto_plugin.search.problem import Problem
 from cfproto_plugin.search.refine.points import Points, worthwhile
 
-_SHARES = np.array([1.0, 0.8, 0.6, 0.4, 0.25, 0.12, 0.05])  # of the way, tried together
+_FRACTIONS = np.array([1.0, 0.8, 0.6, 0.4, 0.25, 0.12, 0.05])  # of the way to that point, tried together
 _ROUNDS = 40
 _LEAST_GAIN = 1e-3
 _BISECTIONS = 40
-_MARGIN = 1e-5  # lead that the linear problem asks for
+_SPARE = 1e-5  # margin that the linear problem asks for
 
 
-def slide(problem: Problem, points: Points) -> None:
+def slide(judge: Judge, clock: Clock, points: Points) -> None:
     """Move the points along the boundary until none gains: one pullback and one predict call a round."""
     active = np.arange(len(points.row))
     for _ in range(_ROUNDS):
-        if not len(active) or problem.out_of_time():
+        if not len(active) or clock.is_over():
             return
-        with problem.clock(np.unique(points.row[active])):
-            active = _round(problem, points, active)
+        with clock.shared(np.unique(points.row[active])):
+            active = _round(judge, points, active)
 
 
-def _round(problem: Problem, points: Points, active: Array) -> Array:
-    """Return the points that moved."""
-    rows = problem.rows.take(points.row[active])
-    z = problem.space.to_search(points.x[active])
-    lead, gradient = _lead(problem, points.row[active], z)
+def _round(judge: Judge, points: Points, active: Array) -> Array:
+    """Return the points (p,) that moved."""
+    rows, beta = judge.task.rows.take(points.row[active]), judge.task.config.beta
+    z = judge.space.to_search(points.table[active])
+    margin, gradient = _margin(judge, points.row[active], z)
     delta = z - rows.z
-    least = _MARGIN - lead + (gradient * delta).sum(axis=1)
-    goal = nearest_step(gradient, least, rows.z_lower - rows.z, rows.z_upper - rows.z, problem.config.beta)
-    tried = rows.z[:, None] + delta[:, None] + _SHARES[:, None] * (goal - delta)[:, None]
-    owner = np.repeat(active, len(_SHARES))
-    x, _ = problem.decode(tried.reshape(len(owner), -1).astype(z.dtype), points.row[owner])
-    cost = problem.cost(x, points.row[owner])
-    cost = np.where(worthwhile(problem, points, x, owner, cost, _LEAST_GAIN), cost, np.inf).reshape(len(active), -1)
+    least = _SPARE - margin + (gradient * delta).sum(axis=1)
+    goal = nearest_step(gradient, least, rows.z_lower - rows.z, rows.z_upper - rows.z, beta)
+    tried = rows.z[:, None] + delta[:, None] + _FRACTIONS[:, None] * (goal - delta)[:, None]
+    owner = np.repeat(active, len(_FRACTIONS))
+    table, _ = judge.decode(tried.reshape(len(owner), -1).astype(z.dtype), points.row[owner])
+    cost = judge.cost(table, points.row[owner])
+    cost = np.where(worthwhile(judge, points, table, owner, cost, _LEAST_GAIN), cost, np.inf).reshape(len(active), -1)
     best = cost.argmin(axis=1)
     moved = np.flatnonzero(np.isfinite(cost.min(axis=1)))
-    points.x[active[moved]] = x.reshape(len(active), len(_SHARES), -1)[moved, best[moved]]
+    points.table[active[moved]] = table.reshape(len(active), len(_FRACTIONS), -1)[moved, best[moved]]
     points.cost[active[moved]] = cost[moved, best[moved]]
     return active[moved]
 
 
-def _lead(problem: Problem, row: Array, z: Array) -> tuple[Array, Array]:
-    """How far the best allowed class leads the best other one, and the gradient of that."""
-    proba, pullback = problem.model.at(problem.rows.take(row))(z)
-    at, allowed = np.arange(len(z)), problem.allowed[row]
+def _margin(judge: Judge, row: Array, z: Array) -> tuple[Array, Array]:
+    """By how much the best allowed class leads the best other one at points z (p, D), and the gradient of that."""
+    proba, pullback = judge.model.at(judge.task.rows.take(row))(z)
+    at, allowed = np.arange(len(z)), judge.task.allowed[row]
     inside = np.where(allowed, proba, -np.inf).argmax(axis=1)
     outside = np.where(allowed, -np.inf, proba).argmax(axis=1)
     cotangent = np.zeros_like(proba)
     cotangent[at, inside], cotangent[at, outside] = 1, -1
-    return proba[at, inside] - proba[at, outside] - problem.config.kappa, pullback(cotangent)
+    return proba[at, inside] - proba[at, outside] - judge.task.config.kappa, pullback(cotangent)
 
 
 def nearest_step(gradient: Array, least: Array, lower: Array, upper: Array, beta: float) -> Array:
-    """argmin of beta·|delta|_1 + |delta|^2 with gradient·delta >= least and delta in the bounds, row by row.
+    """argmin of beta·|delta|_1 + |delta|^2 with gradient·delta >= least and delta in the bounds, row by row: (n, D).
 
-    Where no delta satisfies it, the one that comes nearest to it.
+    gradient, lower, upper: (n, D). least: (n,). Where no delta satisfies it, the one that comes nearest to it.
     """
 
     def delta(s: Array) -> Array:

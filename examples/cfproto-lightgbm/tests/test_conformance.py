@@ -6,7 +6,7 @@ import pytest
 from cfproto_plugin.testing import check_adapter, checks
 from sklearn.datasets import load_breast_cancer, load_wine
 
-from cfproto_lightgbm import lightgbm_adapter
+from cfproto_lightgbm import LightGBMAdapter
 from cfproto_lightgbm.plugin import cfproto_distances, cfproto_prototypes
 
 CANCER, WINE = load_breast_cancer(return_X_y=True), load_wine(return_X_y=True)
@@ -32,7 +32,7 @@ def test_package_conforms(check):
 @pytest.mark.parametrize("options", [{}, {"boosting_type": "dart"}, {"linear_tree": True}])
 def test_classifier_of_several_classes_conforms(options):
     model = classifier(WINE, **options)
-    check_adapter(lightgbm_adapter(model), WINE[0][::6], model=model)
+    check_adapter(LightGBMAdapter(model), WINE[0][::6], model=model)
 
 
 @pytest.mark.parametrize(
@@ -43,4 +43,4 @@ def test_booster_conforms(objective, n_class):
     x, y = CANCER if n_class == 1 else WINE
     parameters = {"objective": objective, "num_class": n_class, "num_threads": 1, "verbose": -1}
     model = lgb.train(parameters, lgb.Dataset(x, y), 8)
-    check_adapter(lightgbm_adapter(model), x[::12], model=model)
+    check_adapter(LightGBMAdapter(model), x[::12], model=model)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 
 from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
-from cfproto_plugin.search.methods import beam, fallback
+from cfproto_plugin.search.methods import fallback
+from cfproto_plugin.search.tuning import Tuning
 
 
 def hard(x):
@@ -33,7 +36,7 @@ def test_two_changes_are_found_where_no_path_has_so_few():
 
 
 def test_without_it_these_rows_have_no_answer(monkeypatch):
-    monkeypatch.setattr(fallback, "search_sparse", lambda *_: None)
+    monkeypatch.setattr(fallback, "search_beam", lambda *_: ())
     rng = np.random.default_rng(0)
     train = np.concatenate([rng.uniform(0, 0.4, (60, 8)), rng.uniform(0.85, 1, (60, 8))])
     search = SearchConfig(max_changes=2)
@@ -53,13 +56,30 @@ def test_five_changes_are_enough_for_every_row_of_breast_cancer(forest, cancer):
     assert (forest.predict_proba(back)[np.arange(len(back)), e.counterfactual_class[row]] <= 0.5 + 1e-12).all()
 
 
-def test_a_table_too_wide_for_the_beam_is_left_alone(monkeypatch):
-    monkeypatch.setattr(beam, "_CELLS", 100)  # of 8 columns: one value each
+def test_a_table_too_wide_for_the_beam_is_left_alone():
     rng = np.random.default_rng(0)
     train = np.concatenate([rng.uniform(0, 0.4, (60, 8)), rng.uniform(0.85, 1, (60, 8))])
     search = SearchConfig(max_changes=2)
     explainer = CounterfactualExplainer(hard, features=Features(scale=None), search=search).fit(train)
+    explainer.fitted_ = replace(explainer.fitted_, tuning=Tuning(cells=100))  # of 8 columns: one value each
     assert explainer.explain(rng.uniform(0, 0.4, 8)).status.tolist() == ["not_found"]
+
+
+def test_a_missing_value_can_be_the_one_change():
+    """Class 1 iff column 1 exceeds 0.9, which is missing in the row: NaN is not the same as changed."""
+
+    def model(x):
+        p = np.where(np.nan_to_num(x[:, 1]) > 0.9, 0.9, 0.1)
+        return np.stack([1 - p, p], axis=1)
+
+    rng = np.random.default_rng(0)
+    train = np.concatenate([rng.uniform(0, 0.4, (60, 5)), rng.uniform(0.92, 1, (60, 5))])
+    train[::7, 1] = np.nan
+    row = np.array([[0.2, np.nan, 0.1, 0.3, 0.2]])
+    search = SearchConfig(max_changes=1, polish=0)
+    e = CounterfactualExplainer(model, search=search).fit(train).explain(row)
+    assert e.found.tolist() == [True]
+    assert [change.feature for change in e.changes()] == ["x1"]
 
 
 def test_categories_and_rules_are_kept():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
-from cfproto_plugin.search.methods.latent import bending
+from cfproto_plugin.search.methods.latent import curvature_of
 from cfproto_plugin.search.objective.terms import Distance, Evaluation
 
 
@@ -55,8 +55,8 @@ def test_curvature_is_the_largest_eigenvalue_of_every_point():
     def term(z):
         return Evaluation((weights * (z - point) ** 2).sum(axis=1), 2 * weights * (z - point))
 
-    np.testing.assert_allclose(bending(term, np.zeros((2, 3))), [10, 6], rtol=0.05)
-    np.testing.assert_allclose(bending(Distance(point, 3.0), point + 1), 6, rtol=1e-6)
+    np.testing.assert_allclose(curvature_of(term, np.zeros((2, 3))), [10, 6], rtol=0.05)
+    np.testing.assert_allclose(curvature_of(Distance(point, 3.0), point + 1), 6, rtol=1e-6)
 
 
 def test_a_scaled_encoder_gives_the_same_counterfactuals(digits):

@@ -3,16 +3,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cfproto_plugin.search.objective import fista
 from cfproto_plugin.search.objective.fista import FistaState, Schedule, soft_threshold, step, trajectory
 from cfproto_plugin.search.objective.terms import Distance, Evaluation, Sum
 
 PLAIN = Schedule(beta=0.1, learning_rate=0.05, steps=50, momentum=False, clip=1000.0)
 
 
-def run(target, x0, schedule, lower=-10.0, upper=10.0):
+def run(target, x0, schedule, lower=-10.0, upper=10.0, **limits):
     bounds = np.full_like(x0, lower), np.full_like(x0, upper)
-    return list(trajectory(lambda rows: Distance(target[rows], 3.0), x0, *bounds, schedule))
+    return list(trajectory(lambda rows: Distance(target[rows], 3.0), x0, *bounds, schedule, **limits))
 
 
 def by_hand(target, x0, schedule, lower=-10.0, upper=10.0):
@@ -94,12 +93,11 @@ def test_probabilities_belong_to_the_iterates_they_are_yielded_with():
         assert np.array_equal(block.proba[:, :, 0], block.x[:, :, 0])
 
 
-def test_memory_is_bounded_by_blocks(monkeypatch):
+def test_memory_is_bounded_by_blocks():
     x0 = np.zeros((3, 2))
     target = np.full((3, 2), 5.0)
     whole = np.concatenate([block.x for block in run(target, x0, PLAIN)])
-    monkeypatch.setattr(fista, "_CELLS_PER_BLOCK", 30)
-    blocks = run(target, x0, PLAIN)
+    blocks = run(target, x0, PLAIN, cells=30)
     assert max(len(block.x) for block in blocks) <= 5
     assert [block.first for block in blocks] == np.cumsum([1, *(len(block.x) for block in blocks[:-1])]).tolist()
     assert np.array_equal(np.concatenate([block.x for block in blocks]), whole)
@@ -115,6 +113,6 @@ def test_out_of_time_stops_the_iteration():
     x0 = np.zeros((1, 2))
     calls = iter([False] * 5 + [True] * 100)
     blocks = list(
-        trajectory(lambda rows: Distance(x0[rows] + 5, 3.0), x0, x0 - 9, x0 + 9, PLAIN, out_of_time=lambda: next(calls))
+        trajectory(lambda rows: Distance(x0[rows] + 5, 3.0), x0, x0 - 9, x0 + 9, PLAIN, is_over=lambda: next(calls))
     )
     assert sum(len(block.x) for block in blocks) == 5

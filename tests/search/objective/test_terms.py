@@ -18,7 +18,7 @@ ALLOWED = np.arange(3) != networks.forward(CLASSIFIER, Z).argmax(axis=1)[:, None
 
 def torch_adapter(layers, role="transform"):
     model = networks.in_torch(layers, softmax=role == "classifier").double()
-    return adapt(model, role=role)[1]
+    return adapt(model, role=role)
 
 
 def terms():

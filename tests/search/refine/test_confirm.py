@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
-from cfproto_plugin.search.refine import confirm as module
+from cfproto_plugin.search.tuning import Tuning
 
 TRAIN = np.random.default_rng(3).normal(size=(300, 5))
 ROWS = TRAIN[TRAIN[:, 0] < -0.3][:12]
@@ -23,8 +25,9 @@ class Recorded:
         return np.stack([1 - p, p], axis=1)
 
 
-def explained(model, rows=ROWS, **settings):
+def explained(model, rows=ROWS, tuning=None, **settings):
     explainer = CounterfactualExplainer(model, search=SearchConfig(**settings)).fit(TRAIN)
+    explainer.fitted_ = replace(explainer.fitted_, tuning=tuning or Tuning())
     model.asked.clear()
     return explainer.explain(rows)
 
@@ -51,11 +54,8 @@ def test_the_last_call_holds_a_row_and_every_single_change_of_it_taken_back():
         assert asked == {line.tobytes() for line in wanted}
 
 
-def test_a_change_that_the_class_does_not_need_is_taken_back(monkeypatch):
-    from cfproto_plugin.search.refine import polish
-
-    monkeypatch.setattr(polish, "_ROUNDS", 0)  # nothing is improved before
-    e = explained(Recorded(), polish=1)
+def test_a_change_that_the_class_does_not_need_is_taken_back():
+    e = explained(Recorded(), tuning=Tuning(rounds=0), polish=1)  # nothing is improved before
     assert (e.counterfactual[:, 2:] == ROWS[:, 2:]).all()
     assert e.meta["n_polish_calls"] > 1
     for before, after in zip(ROWS, e.counterfactual, strict=True):
@@ -78,10 +78,9 @@ def test_changes_are_not_taken_back_below_the_floor_or_without_polish():
     assert (cost(explained(Recorded(), polish=0.2)) >= 0.8 * cost(start) - 1e-9).all()
 
 
-def test_small_chunks_give_the_same_answers(monkeypatch):
+def test_little_memory_gives_the_same_answers():
     whole = explained(Recorded())
-    monkeypatch.setattr(module, "_CELLS_PER_CHUNK", 50)
-    parts = explained(Recorded())
+    parts = explained(Recorded(), tuning=Tuning(cells=50))
     np.testing.assert_array_equal(whole.counterfactual, parts.counterfactual)
     np.testing.assert_array_equal(whole.counterfactual_proba, parts.counterfactual_proba)
 

@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 
 from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
-from cfproto_plugin.search.refine.moves import Splits
-from cfproto_plugin.search.refine.polish import together
+from cfproto_plugin.search.refine.polish import best_together
 from cfproto_plugin.search.refine.slide import nearest_step
+from cfproto_plugin.search.tuning import Tuning
+from cfproto_plugin.tables.splits import Splits
+
+LADDER = Tuning().price_ladder
 
 
 def cost(e, scale):
@@ -66,23 +69,23 @@ def test_nothing_more_can_be_taken_back_after_full_polish(forest, rows):
 
 
 def test_moves_chosen_together_cannot_be_beaten_if_their_effects_add_up():
-    """No other choice is cheaper with more lead. The first place is the present one, the second the row's own."""
+    """No other choice is cheaper with more margin. The first place is the current one, the second the original."""
     rng = np.random.default_rng(5)
     cost, effect = rng.random((3, 5, 3)), rng.normal(size=(3, 5, 3))
     effect[..., 0] = 0
     columns = np.arange(5)
-    found = together(cost, effect, None)
+    found = best_together(cost, effect, None, LADDER)
     assert sum(len(np.unique(chosen, axis=0)) for chosen in found) > 6
     for chosen, price, gain in zip(found, cost, effect, strict=True):
         every = [(price[columns, c].sum(), gain[columns, c].sum()) for c in product(range(3), repeat=5)]
         for choice in chosen:
-            own = price[columns, choice].sum() - 1e-12, gain[columns, choice].sum() + 1e-12
-            assert not any(paid < own[0] and lead > own[1] for paid, lead in every)
+            paid, gained = price[columns, choice].sum() - 1e-12, gain[columns, choice].sum() + 1e-12
+            assert not any(less < paid and margin > gained for less, margin in every)
 
 
 def test_moves_chosen_together_keep_to_the_number_of_changes():
     rng = np.random.default_rng(6)
-    chosen = together(rng.random((3, 5, 4)), rng.normal(size=(3, 5, 4)), 2)
+    chosen = best_together(rng.random((3, 5, 4)), rng.normal(size=(3, 5, 4)), 2, LADDER)
     assert ((chosen != 1).sum(axis=2) <= 2).all()
     assert ((chosen != 1).sum(axis=2) == 2).any()
 

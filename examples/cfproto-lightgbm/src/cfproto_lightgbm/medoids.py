@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from cfproto_plugin.helpers import nearest_first
 from cfproto_plugin.protocols import Array
 
 _ROUNDS = 100
@@ -23,7 +24,7 @@ class MedoidPrototypes:
     seed: of the start. The points lie in the search space: an encoder is not used, neither are k and k_type.
     """
 
-    def __init__(self, *, per_class: int = 8, seed: int = 0, **_options: Any) -> None:
+    def __init__(self, *, per_class: int = 8, seed: int = 0) -> None:
         self.per_class = per_class
         self.seed = seed
 
@@ -36,15 +37,11 @@ class MedoidPrototypes:
         return self
 
     def nearest(self, z0: Array, allowed: Array) -> tuple[Array, Array]:
-        """The medoids of the allowed classes by distance; the last is repeated, a row without any has class -1."""
+        """Return the medoids of the allowed classes, nearest first."""
         flat = z0.reshape(len(z0), -1)
-        distance = np.where(allowed[:, self.classes_], _squared(flat, self.points_), np.inf)
-        order = np.argsort(distance, axis=1, kind="stable")
-        count = np.isfinite(distance).sum(axis=1)
-        place = np.minimum(np.arange(max(1, count.max(initial=1))), np.maximum(count - 1, 0)[:, None])
-        order = np.take_along_axis(order, place, axis=1)
-        points = self.points_[order].astype(z0.dtype, copy=False).reshape(*order.shape, *z0.shape[1:])
-        return points, np.where(count[:, None] > 0, self.classes_[order], -1)
+        medoids = np.broadcast_to(self.points_.astype(z0.dtype, copy=False), (len(z0), *self.points_.shape))
+        points, classes = nearest_first(medoids, self.classes_, _squared(flat, self.points_), allowed)
+        return points.reshape(*points.shape[:2], *z0.shape[1:]), classes
 
 
 def _medoids(x: Array, k: int, rng: np.random.Generator) -> Array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from cfproto_plugin.protocols import Array
@@ -15,9 +14,6 @@ class OccurrenceDistance:
     p(a) = (rows with a + 1) / (rows + categories), so that a category without rows has a distance as well. Frequent
     categories are near each other, rare ones far from each other. The context and the labels are not used.
     """
-
-    def __init__(self, **_options: Any) -> None:
-        pass
 
     def __call__(self, codes: Array, n_categories: Sequence[int], context: Array, labels: Array) -> list[Array]:  # noqa: ARG002
         return [_distances(column, n) for column, n in zip(np.asarray(codes).T, n_categories, strict=True)]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cfproto_plugin import AdapterSpec, DistanceSpec, PrototypeSpec, hookimpl
+from cfproto_plugin import AdapterSpec, DistanceSpec, ModelFile, PrototypeSpec, hookimpl
 
-from cfproto_lightgbm.adapter import lightgbm_adapter
+from cfproto_lightgbm.adapter import LightGBMAdapter, load_booster
 from cfproto_lightgbm.medoids import MedoidPrototypes
 from cfproto_lightgbm.occurrence import OccurrenceDistance
 
@@ -13,7 +13,8 @@ from cfproto_lightgbm.occurrence import OccurrenceDistance
 def cfproto_adapters() -> list[AdapterSpec]:
     # LGBMModel also catches regressors and rankers, which scikit-learn's BaseEstimator would otherwise take.
     claims = ("lightgbm.sklearn:LGBMClassifier", "lightgbm.sklearn:LGBMModel", "lightgbm.basic:Booster")
-    return [AdapterSpec("lightgbm", claims=claims, factory=lightgbm_adapter)]
+    files = (ModelFile((".txt",), load_booster, safe=True),)
+    return [AdapterSpec("lightgbm", claims=claims, factory=LightGBMAdapter, files=files)]
 
 
 @hookimpl

@@ -27,7 +27,7 @@ MAPS = "seq(map("
 
 @dataclass(frozen=True)
 class Input:
-    """The one input: its name, dtype, the shape of a row (None where any size will do), and a fixed batch size."""
+    """The one input: its name, dtype, the shape of a row (None where any size is accepted), and a fixed batch size."""
 
     name: str
     dtype: type
@@ -92,7 +92,7 @@ def score_output(session: InferenceSession, name: str | None, role: Role) -> str
     if len(found) != 1:
         raise ModelError(
             f"the session has the outputs {_listed(outputs.values())}, and which holds the probabilities is not clear. "
-            "Pass adapter=OnnxAdapter(session, output_name=...); labels alone are not enough."
+            "Choose with adapt(session, output_name=...); labels alone are not enough."
         )
     return found[0]
 

@@ -1,0 +1,70 @@
+"""What became of a row, in words: the one place where messages are made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from cfproto_plugin.report.words import counted
+from cfproto_plugin.search.how import How
+
+_ROUTES = {
+    "path": "on the path to a prototype",
+    "latent": "on the path to a prototype",
+    "fallback": "on the way to a training row of that class, moved inside the rules",
+    "beam": "by changes added one by one",
+}
+_UNTIL_POLISHED = {  # no point on the route had the class before it was polished
+    "path": "on the way to a prototype",
+    "latent": "on the way to a prototype",
+    "fallback": "on the way to a training row of that class",
+}
+
+
+def how_in_words(how: How, *, label: Any, n_changes: int, distance: float) -> str:
+    """The message of a counterfactual of class `label`: how it was found, and what polishing gained.
+
+    n_changes: the columns that differ. distance: what `how.polished_from` became, in the same unit.
+    """
+    if how.method == "unchanged":
+        return "already in the target, returned unchanged"
+    route, before = _route(how), how.polished_from
+    if math.isinf(before):
+        return f"class {label} reached {_UNTIL_POLISHED.get(how.method, route)} with {counted(n_changes, 'change')}"
+    if math.isnan(before) or before == distance:
+        return f"class {label} reached {route}{_place(how)}"
+    return f"class {label} reached {route}, polished from {before:.3g} to {distance:.3g}"
+
+
+def _route(how: How) -> str:
+    """The route that the search took; a method without words of its own is named."""
+    if how.method == "fista":
+        return f"at step {how.step}" + (f" with c = {how.c:g}" if how.c > 0 else "")
+    return _ROUTES.get(how.method, f"by {how.method}")
+
+
+def _place(how: How) -> str:
+    """Where on a path the point lies; nothing for other methods. Polishing leaves the path."""
+    if how.method not in {"path", "latent"} or math.isnan(how.theta):
+        return ""
+    return " at the prototype itself" if math.isinf(how.theta) else f" at theta={how.theta:.3g}"
+
+
+def why_not_in_words(
+    wanted: Sequence[Any], *, in_time: bool, further: bool, absent: bool, min_proba: float | None, fallback: bool
+) -> str:
+    """Why a row has no counterfactual of the classes `wanted`.
+
+    further: it has others already. absent: the model gives none of these classes to a training row.
+    """
+    if not in_time:
+        return "the time budget ran out before a counterfactual was found"
+    if further:
+        return "no further counterfactual that differs from the others was found"
+    names = " or ".join(map(str, wanted))
+    if absent:
+        return f"the model predicts class {names} for no training row, so nothing leads there"
+    proba = "" if min_proba is None else f" with probability {min_proba:g}"
+    hint = "" if fallback else "; fallback=True would try training rows"
+    return f"no point of the search that keeps the rules had class {names}{proba}{hint}"

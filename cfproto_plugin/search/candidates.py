@@ -1,0 +1,115 @@
+"""Points on their way to become answers: what methods yield, refining improves and the driver keeps."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cfproto_plugin.protocols import Array
+
+TRACE = np.dtype(
+    [
+        ("method", "U8"),
+        ("prototype", np.intp),  # class of the prototype, a column of the probabilities; -1 for none
+        ("theta", np.float64),  # on a path: where on it; infinite at the prototype itself
+        ("step", np.intp),  # of the iteration
+        ("c", np.float64),  # weight of L_pred
+        ("steps", np.intp),  # gradient steps as the paper counts them
+        ("before", np.float64),  # cost before polishing: NaN not polished, infinite not valid then
+    ]
+)
+
+
+_ABOVE_ZERO = float(np.finfo(np.float32).tiny)
+
+
+class Candidates(NamedTuple):
+    """m points, any number of them for a row."""
+
+    row: Array  # (m,) line of the task
+    table: Array  # (m, A) numbers and codes
+    cost: Array  # (m,) what is minimised
+    margin: Array  # (m,) of the best allowed class over every other
+    valid: Array  # (m,) bool: another class, and every rule kept
+    start: Array  # (m,) bool: polishing may start here
+    path_end: Array  # (m, A) end of the path it lies on
+    floor: Array  # (m,) cost that polishing may not go below; infinite where it is not polished
+    trace: Array  # (m,) of dtype TRACE: how it was found
+
+    def take(self, at: Array) -> Candidates:
+        """Some of them, by position or mask."""
+        return Candidates._make([part[at] for part in self])
+
+
+def candidates(
+    row: Array,
+    table: Array,
+    cost: Array,
+    margin: Array,
+    trace: Array,
+    *,
+    valid: Array | None = None,
+    start: Array | None = None,
+    path_end: Array | None = None,
+    floor: Array | None = None,
+) -> Candidates:
+    """Candidates that are valid, no starts and not polished, unless said otherwise."""
+    m = len(row)
+    return Candidates(
+        row,
+        table,
+        cost,
+        margin,
+        np.ones(m, dtype=bool) if valid is None else valid,
+        np.zeros(m, dtype=bool) if start is None else start,
+        table if path_end is None else path_end,
+        np.full(m, np.inf) if floor is None else floor,
+        trace,
+    )
+
+
+def join(parts: list[Candidates]) -> Candidates:
+    """All of them, one after the other; there must be at least one part."""
+    if len(parts) == 1:
+        return parts[0]
+    return Candidates._make([np.concatenate(part) for part in zip(*parts, strict=True)])
+
+
+def traces(
+    m: int,
+    method: str,
+    *,
+    prototype: Array | int = -1,
+    theta: Array | float = np.nan,
+    step: Array | int = 0,
+    c: Array | float = np.nan,
+    steps: Array | int = 0,
+) -> Array:
+    """(m,) records of how points were found."""
+    found = np.zeros(m, dtype=TRACE)
+    found["method"], found["prototype"], found["theta"] = method, prototype, theta
+    found["step"], found["c"], found["steps"], found["before"] = step, c, steps, np.nan
+    return found
+
+
+def cheapest(row: Array, cost: Array, best: Array) -> Array:
+    """Positions of the cheapest point of every row, where it is cheaper than the best of its row.
+
+    row, cost: (m,) of the points. best: (n,) cost of the rows.
+    """
+    order = np.lexsort((cost, row))
+    first = order[firsts(row[order])]
+    return np.asarray(first[cost[first] < best[row[first]]])
+
+
+def floor_of(polish: float, cost: Array) -> Array:
+    """The cost that polishing by this amount may not go below, above zero: the row itself is no counterfactual."""
+    return np.maximum((1 - polish) * cost, _ABOVE_ZERO)
+
+
+def firsts(values: Array) -> Array:
+    """Positions at which the values of a sorted array (m,) first occur."""
+    new = np.ones(len(values), dtype=bool)
+    new[1:] = values[1:] != values[:-1]
+    return np.flatnonzero(new)

@@ -1,0 +1,22 @@
+"""What leads a search: prototypes, the models beside the classifier, training rows, and split values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cfproto_plugin.protocols import Array, GradientAdapter, PrototypeProvider
+from cfproto_plugin.search.plan import Plan
+from cfproto_plugin.tables.splits import Splits
+
+
+@dataclass(frozen=True)
+class Guide:
+    """All of it, as `fit` learned it."""
+
+    plan: Plan
+    provider: PrototypeProvider
+    encoder: GradientAdapter | None  # whose codes the prototypes are; None if they are points of the search space
+    autoencoder: GradientAdapter | None
+    train: Array  # (N, A) table of the training data
+    labels: Array  # (N,) their classes, columns of the probabilities
+    splits: Splits | None  # where a tree model splits the columns of the table

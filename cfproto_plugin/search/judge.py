@@ -1,0 +1,131 @@
+"""What a point costs, by how much it has another class, and whether it is a counterfactual of its row."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from cfproto_plugin.protocols import Array
+from cfproto_plugin.search.model import SearchModel
+from cfproto_plugin.search.task import Task
+from cfproto_plugin.tables.geometry import count_changed
+from cfproto_plugin.tables.space import keep_largest
+
+_LEAST = 1e-12  # margin of a point whose class is settled by the model's own decision
+
+
+def elastic_net(delta: Array, beta: float) -> Array:
+    """beta · |delta|_1 + |delta|_2^2 along the last axis."""
+    return np.asarray(beta * np.abs(delta).sum(axis=-1) + np.square(delta).sum(axis=-1))
+
+
+def margin_of(proba: Array, allowed: Array, kappa: float, min_proba: float | None) -> Array:
+    """By how much the best allowed class leads every other and kappa: (n,), positive where the class is another.
+
+    proba: (n, k). allowed: (n, k) bool. The margin must exceed the rounding of the model's numbers, so that the same
+    row in another batch has the same class. With min_proba it is no more than what the class has above that.
+    """
+    least = kappa + _rounding(proba.dtype)
+    if proba.shape[1] == 2 and min_proba is None:  # noqa: PLR2004 then one is allowed, and the other is the row's own
+        margin = proba[:, 0] - proba[:, 1]
+        return np.where(allowed[:, 0], margin, -margin) - least
+    inside = np.where(allowed, proba, -np.inf).max(axis=1)
+    margin = inside - np.where(allowed, -np.inf, proba).max(axis=1) - least
+    return np.asarray(margin if min_proba is None else np.minimum(margin, inside - np.nextafter(min_proba, 0)))
+
+
+@cache
+def _rounding(dtype: np.dtype[Any]) -> float:
+    return 4 * float(np.finfo(dtype).eps)
+
+
+class Judge:
+    """Answers questions about points of a task, each with at most one predict call.
+
+    `row` (m,) says which line of the task each of the m points belongs to; points are rows (m, A) of the table.
+    """
+
+    def __init__(self, task: Task, model: SearchModel) -> None:
+        self.task = task
+        self.model = model
+        self.space = task.space
+        self._config = task.config
+        self._bounds_suffice = task.config.max_changes is None and not task.space.rules.relations
+
+    def decode(self, z: Array, row: Array, *, limited: bool = True) -> tuple[Array, Array]:
+        """Search points (m, D), or several (m, q, D) per entry of row: their table values, and their cost.
+
+        limited: where the number of changes is, only the largest are kept.
+        """
+        rows = self.task.rows.take(row)
+        rows = rows if z.ndim == rows.z.ndim else rows.spread()
+        if limited and self._config.max_changes is not None:
+            z = keep_largest(z, rows.z, self._config.max_changes)
+        table = self.space.decode(z, rows)
+        landed = self.space.to_search(table) if self.space.rounds else z
+        return table, self._cost(landed - rows.z, table, rows.table)
+
+    def cost(self, table: Array, row: Array) -> Array:
+        """What is minimised: beta·L1 + L2, and the price of every changed column."""
+        delta = self.space.to_search(table) - self.task.rows.z[row]
+        return self._cost(delta, table, self.task.rows.table[row])
+
+    def distance(self, table: Array, row: Array) -> Array:
+        """beta·L1 + L2 alone."""
+        return elastic_net(self.space.to_search(table) - self.task.rows.z[row], self._config.beta)
+
+    def _cost(self, delta: Array, table: Array, original: Array) -> Array:
+        distance = elastic_net(delta, self._config.beta)
+        price = self._config.few_changes
+        return distance + price * count_changed(table, original) if price else distance
+
+    def margin(self, table: Array, row: Array, proba: Array | None = None) -> Array:
+        """The margin of the points; -inf where one breaks a rule that bounds cannot express.
+
+        proba: (m, k) what the model says, if it was asked already.
+        """
+        if self._bounds_suffice:
+            return self.free_margin(table, row, proba)
+        margin = np.full(len(table), -np.inf)
+        at = np.flatnonzero(self.is_permitted(table, row))
+        margin[at] = self.free_margin(table[at], row[at], None if proba is None else proba[at])
+        return margin
+
+    def free_margin(self, table: Array, row: Array, proba: Array | None = None) -> Array:
+        """The margin of points that need not keep those rules."""
+        if not len(table):
+            return np.zeros(0)
+        known = self.model.quick(table) if proba is None else proba
+        return self.margin_by(known, self.model.decision(table) if self.model.decides else None, row)
+
+    def margin_by(self, proba: Array, decision: Array | None, row: Array) -> Array:
+        """The margin by what a model says: probabilities (m, k), and its own decision (m,) if it has one.
+
+        A decision settles the sign, so that the margin leads the search and the decision judges it.
+        """
+        allowed = self.task.allowed[row]
+        margin = margin_of(proba, allowed, self._config.kappa, self._config.min_proba)
+        if decision is None:
+            return margin
+        at = np.arange(len(row)), decision
+        good = allowed[at] & (proba[at] >= (self._config.min_proba or 0))
+        return np.where(good, np.maximum(margin, _LEAST), np.minimum(margin, -_LEAST))
+
+    def is_valid(self, table: Array, row: Array, proba: Array | None = None) -> Array:
+        """Which points have another class and keep the rules that bounds cannot express."""
+        return self.margin(table, row, proba) > 0
+
+    def is_permitted(self, table: Array, row: Array) -> Array:
+        """Which points keep the rules that bounds cannot express: relations and the number of changes."""
+        rules = self.space.rules
+        good = rules.related(table) if rules.relations else np.ones(len(table), dtype=bool)
+        if self._config.max_changes is not None:
+            good &= count_changed(table, self.task.rows.table[row]) <= self._config.max_changes
+        return good
+
+    def keeps_rules(self, table: Array, row: Array) -> Array:
+        """Which points keep every rule."""
+        broken = self.space.broken(table, self.task.rows.take(row))
+        return np.asarray(~broken & self.is_permitted(table, row))

@@ -1,0 +1,47 @@
+"""What a search is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from cfproto_plugin.config import SearchConfig
+from cfproto_plugin.protocols import Array
+from cfproto_plugin.search.tuning import Tuning
+from cfproto_plugin.tables.space import FeatureSpace, Rows
+
+
+@dataclass(frozen=True)
+class Task:
+    """Lines to be answered, and what counts as an answer. Nothing changes it.
+
+    Where several different counterfactuals of a row are wanted, the row has several lines; each is led to other
+    prototypes. Lines of a row stand together.
+    """
+
+    rows: Rows  # (n, A), one entry per line
+    allowed: Array  # (n, k) bool: the classes an answer may have
+    group: Array  # (n,) ascending: the row that a line belongs to
+    space: FeatureSpace
+    config: SearchConfig  # with every value settled
+    tuning: Tuning = field(default_factory=Tuning)
+
+    @cached_property
+    def first(self) -> Array:
+        """(n,) the first line of the row that a line belongs to."""
+        return np.searchsorted(self.group, self.group)
+
+    @cached_property
+    def turn(self) -> Array:
+        """(n,) the number of a line among those of its row: 0, 1, ..."""
+        return np.arange(len(self.group)) - self.first
+
+    @cached_property
+    def turns(self) -> Array:
+        """(n,) how many lines the row of a line has."""
+        return np.searchsorted(self.group, self.group, side="right") - self.first
+
+    def __len__(self) -> int:
+        return len(self.group)

@@ -1,0 +1,54 @@
+"""The constants of the search that trade work for distance. Measured in `benchmarks/constants.py`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cfproto_plugin.protocols import Array
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Constants that benchmarks and tests vary; users need none of them.
+
+    More of any count finds nearer points for more predicted rows, a few per cent each.
+    """
+
+    # path
+    prototypes: int = 16  # of every row
+    coarse: int = 16  # points of every path, from end to end
+    fine: int = 16  # points between the last coarse one of the old class and the first of the new
+    rough: int = 8  # points of every path where polishing follows
+    # polish
+    starts: int = 4  # points of a row that are polished
+    start_range: float = 2.0  # times the cost of the nearest: farther points are no starts
+    kept: tuple[int, ...] = (4, 1)  # points of a row that go on in round 1, 2, ...; the last number stays
+    rounds: int = 20
+    worth: float = 0.35  # share of the cost: a round that gains less is the last
+    least_gain: float = 1e-2  # share of the cost: a move that gains less is not tried
+    prices: int = 24  # prices of the margin that are tried in a round
+    inward: int = 8  # split values tried between the original and the current value
+    outward_every: int = 4  # every which of as many split values is tried beyond the current one
+    largest_rise: float = 0.2  # share of the cost that a single move may add
+    # beam
+    beam_values: int = 17  # values tried in every column
+    beam_width: int = 16  # sets of changed columns that go on
+    # memory
+    cells: int = 16_000_000  # numbers of the largest array
+
+    @property
+    def cached(self) -> int:
+        """Numbers of an array that is worked on again and again, and should stay in the processor's cache."""
+        return self.cells // 32
+
+    @property
+    def network(self) -> int:
+        """Numbers of a batch of a network, whose layers hold many times more: 128 images of 28x28."""
+        return self.cells // 160
+
+    @property
+    def price_ladder(self) -> Array:
+        """Exponents (prices,) from 0, the lowest price, to 1, the highest."""
+        return np.linspace(0, 1, self.prices)

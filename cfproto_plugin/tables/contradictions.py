@@ -1,0 +1,31 @@
+"""Rows whose rules contradict each other, or leave nothing to change."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cfproto_plugin.tables.space import FeatureSpace, Rows
+
+
+def contradictions(space: FeatureSpace, rows: Rows) -> dict[int, str]:
+    """The reason by row."""
+    reasons: dict[int, str] = {}
+    name, rules = space.columns.describe, space.rules
+    for i, at in zip(*np.nonzero(rows.lower > rows.upper), strict=True):
+        step = rules.grid.step[at]
+        grid = f" in steps of {step:g}" if step > 0 else ""
+        reasons[i] = (
+            f"the rules leave no value for column {name(at)}: at least {rows.lower[i, at]:g} and at most "
+            f"{rows.upper[i, at]:g}{grid}"
+        )
+    for at in np.flatnonzero(rules.fixed).tolist():
+        if at in rules.allowed:
+            for i in np.flatnonzero(~rules.allowed[at][rows.table[:, at].astype(int)]).tolist():
+                reasons[i] = f"column {name(at)} is immutable, and its category is not among those allowed"
+    still = (rows.z_lower == rows.z_upper) & (rows.z_lower == rows.z)
+    all_fixed = bool(rules.fixed.all())
+    names = "immutable" if all_fixed else "immutable, ranges, allowed, increasing or decreasing"
+    or_data = "" if all_fixed else ", or because the training data knows no other value"
+    for i in np.flatnonzero(still.all(axis=1)).tolist():
+        reasons.setdefault(i, f"every column is fixed by {names}{or_data}")
+    return reasons

@@ -1,0 +1,104 @@
+"""What changed, what a column can hold, and how a value is clipped: defined once, for search, rules and results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cfproto_plugin.protocols import Array
+
+_TOLERANCE = 1e-9  # how far a multiple of a step may be from a whole number, relatively
+
+
+def changed(x: Array, original: Array, x_missing: Array | None = None, original_missing: Array | None = None) -> Array:
+    """Which cells differ, elementwise; two missing values do not.
+
+    x, original: arrays that broadcast against each other. Without masks a missing value is one that differs from
+    itself, as NaN does; cells of other types need their masks.
+    """
+    differ = np.asarray(x != original, dtype=bool)
+    x_missing = np.asarray(x != x, dtype=bool) if x_missing is None else x_missing  # noqa: PLR0124
+    original_missing = np.asarray(original != original, dtype=bool) if original_missing is None else original_missing  # noqa: PLR0124
+    return np.asarray(differ & ~(x_missing & original_missing))
+
+
+def count_changed(x: Array, original: Array) -> Array:
+    """How many columns differ: (..., A) to (...)."""
+    return np.asarray(changed(x, original).sum(axis=-1))
+
+
+def clip(x: Array, lower: Array, upper: Array) -> Array:
+    """The nearest values inside the bounds, all broadcast together; a missing bound does not bind."""
+    return np.asarray(np.fmin(np.fmax(x, lower), upper))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The numbers that the columns of a table can hold.
+
+    step: (A,) a changed value is a multiple of it; 0 where every value is possible.
+    single: (A,) bool: the user's column holds 32 bits where the table holds 64.
+    """
+
+    step: Array
+    single: Array
+
+    @cached_property
+    def stepped(self) -> bool:
+        """Whether any column has a step."""
+        return bool(self.step.any())
+
+    @cached_property
+    def rounds(self) -> bool:
+        """Whether snapping changes anything."""
+        return self.stepped or bool(self.single.any())
+
+    def snap(self, x: Array) -> Array:
+        """The nearest number (..., A) that every column can hold."""
+        if self.stepped:
+            x = np.where(self.step > 0, np.rint(x / self._size) * self._size, x)
+        return np.where(self.single, x.astype(np.float32), x) if self.single.any() else x
+
+    def snap_inside(self, x: Array, lower: Array, upper: Array, original: Array) -> Array:
+        """Likewise, inside bounds (..., A); the original where no multiple of the step lies inside."""
+        if self.stepped:
+            first, last = self.ends(lower, upper)
+            near = clip(np.rint(x / self._size) * self._size, first, last)
+            x = np.where(self.step > 0, np.where(first <= last, near, original), x).astype(x.dtype)
+        return np.where(self.single, x.astype(np.float32), x) if self.single.any() else x
+
+    def misses(self, x: Array) -> Array:
+        """Which cells (..., A) are no multiple of their step."""
+        multiple = x / self._size
+        off = np.abs(multiple - np.rint(multiple)) > _tolerance(multiple, x.dtype)
+        return np.asarray((self.step > 0) & off)
+
+    def ends(self, lower: Array, upper: Array) -> tuple[Array, Array]:
+        """The first and the last multiple of the step inside bounds (..., A); first > last where there is none."""
+        size = self._size
+        first = np.ceil(lower / size - _tolerance(lower / size, lower.dtype)) * size
+        last = np.floor(upper / size + _tolerance(upper / size, upper.dtype)) * size
+        some = first <= last  # a multiple may miss the bound it lies on by its rounding
+        return np.where(some, np.fmax(first, lower), first), np.where(some, np.fmin(last, upper), last)
+
+    def draw_in(self, x: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
+        """Bounds (n, A) drawn in to the grid; a row x inside them may keep its value, which need not be on it."""
+        if not self.stepped:
+            return lower, upper
+        first, last = self.ends(lower.astype(x.dtype), upper.astype(x.dtype))
+        inside = ~((x < lower) | (x > upper))
+        drawn = (self.step > 0) & ~(inside & np.isnan(x) & ~(first <= last))
+        lower = np.where(drawn, np.where(inside, np.fmin(first, x), first), lower)
+        return lower, np.where(drawn, np.where(inside, np.fmax(last, x), last), upper)
+
+    @cached_property
+    def _size(self) -> Array:
+        return np.where(self.step > 0, self.step, 1.0)
+
+
+def _tolerance(multiple: Array, dtype: Any) -> Array:
+    """How far a multiple of a step may be from a whole number: the rounding of the numbers it was made from."""
+    return np.asarray(max(_TOLERANCE, 4 * float(np.finfo(dtype).eps)) * np.maximum(1, np.abs(multiple)))

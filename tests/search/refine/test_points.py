@@ -1,0 +1,80 @@
+"""Where polishing starts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from cfproto_plugin import CounterfactualExplainer, SearchConfig
+from cfproto_plugin.search.candidates import candidates, traces
+from cfproto_plugin.search.judge import Judge
+from cfproto_plugin.search.model import SearchModel
+from cfproto_plugin.search.refine.points import starting_points
+from cfproto_plugin.search.task import Task
+from cfproto_plugin.search.tuning import Tuning
+
+TRAIN = np.random.default_rng(0).normal(size=(60, 2))
+
+
+def model(x):
+    p = 1 / (1 + np.exp(-5 * x[:, 0]))
+    return np.stack([1 - p, p], axis=1)
+
+
+def judge_of(rows, tuning=None, **settings):
+    fitted = CounterfactualExplainer(model, search=SearchConfig(**settings)).fit(TRAIN).fitted_
+    n = len(rows)
+    allowed = np.tile([False, True], (n, 1))
+    task = Task(fitted.space.rows(rows), allowed, np.arange(n), fitted.space, fitted.config, tuning or fitted.tuning)
+    return Judge(task, SearchModel(fitted.classifier, fitted.space))
+
+
+def starts(judge, row, table, margin=np.nan):
+    row, table = np.array(row), np.array(table, dtype=float)
+    margins = np.full(len(row), margin)
+    return candidates(row, table, judge.cost(table, row), margins, traces(len(row), "path"))
+
+
+ROWS = np.array([[-1.0, 0.0], [-0.5, 0.5]])
+
+
+def test_the_cheapest_starts_of_every_line_are_taken():
+    judge = judge_of(ROWS, Tuning(starts=2, start_range=100.0))
+    points = starting_points(judge, starts(judge, [1, 0, 0, 0], [[1, 0.5], [2, 0], [0.5, 0], [1, 0]]))
+    assert points.row.tolist() == [0, 0, 1]
+    assert points.table[:, 0].tolist() == [0.5, 1, 1]
+
+
+def test_starts_far_beyond_the_nearest_are_left_out_unless_changes_are_limited():
+    given = [0, 0], [[0.5, 0], [4, 0]]
+    judge = judge_of(ROWS)
+    assert len(starting_points(judge, starts(judge, *given)).row) == 1
+    limited = judge_of(ROWS, max_changes=1)
+    assert len(starting_points(limited, starts(limited, *given)).row) == 2
+
+
+def test_what_was_not_predicted_is_and_an_invalid_start_has_no_cost():
+    judge = judge_of(ROWS)
+    points = starting_points(judge, starts(judge, [0, 1], [[0.5, 0], [-0.4, 0.5]]))
+    assert np.isfinite(points.margin).all()
+    assert np.isinf(points.cost).tolist() == [False, True]
+    calls = judge.model.calls
+    known = starting_points(judge, starts(judge, [0], [[0.5, 0]], margin=0.3))
+    assert judge.model.calls == calls
+    assert known.margin.tolist() == [0.3]
+
+
+def test_starts_are_copied():
+    judge = judge_of(ROWS)
+    given = starts(judge, [0], [[0.5, 0]])
+    points = starting_points(judge, given)
+    points.table[:] = 9
+    assert given.table.tolist() == [[0.5, 0]]
+
+
+def test_polishing_by_half_may_go_down_to_half_the_cost():
+    judge = judge_of(ROWS, polish=0.5)
+    given = starts(judge, [0], [[0.5, 0]])
+    assert np.allclose(starting_points(judge, given).floor, 0.5 * given.cost)
+    assert replace(judge.task.config, polish=1.0).polish == 1

@@ -1,0 +1,43 @@
+"""The margin, and what is asked of a point."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cfproto_plugin.search.judge import elastic_net, margin_of
+
+EPS = 4 * np.finfo(np.float64).eps
+
+
+def test_elastic_net_is_beta_l1_plus_l2():
+    assert elastic_net(np.array([[1.0, -2.0], [0.0, 0.5]]), 0.1).tolist() == pytest.approx([5.3, 0.3])
+
+
+def test_margin_is_the_best_allowed_class_minus_the_best_other():
+    proba = np.array([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]])
+    allowed = np.array([[False, True, True], [False, True, True]])
+    assert margin_of(proba, allowed, 0.0, None) == pytest.approx([-0.2, 0.3])
+    assert margin_of(proba, allowed, 0.1, None) == pytest.approx([-0.3, 0.2])
+
+
+def test_two_classes_give_the_same_margin_by_the_short_way():
+    proba = np.random.default_rng(0).dirichlet([1, 1], 20)
+    allowed = np.arange(2) == np.random.default_rng(1).integers(0, 2, 20)[:, None]
+    three = np.concatenate([proba, np.full((20, 1), -1.0)], axis=1)
+    wide = np.concatenate([allowed, np.zeros((20, 1), dtype=bool)], axis=1)
+    assert np.allclose(margin_of(proba, allowed, 0.1, None), margin_of(three, wide, 0.1, None))
+
+
+def test_a_tie_within_rounding_is_no_other_class():
+    allowed = np.array([[False, True]])
+    assert margin_of(np.array([[0.5, 0.5]]), allowed, 0.0, None)[0] < 0
+    assert margin_of(np.array([[0.5 - EPS, 0.5 + EPS]]), allowed, 0.0, None)[0] > 0
+    single = np.array([[0.5 - EPS, 0.5 + EPS]], dtype=np.float32)
+    assert margin_of(single, allowed, 0.0, None)[0] < 0
+
+
+def test_min_proba_is_reached_or_the_margin_is_negative():
+    allowed = np.array([[False, True]] * 3)
+    proba = np.array([[0.21, 0.79], [0.2, 0.8], [0.1, 0.9]])
+    assert (margin_of(proba, allowed, 0.0, 0.8) > 0).tolist() == [False, True, True]

@@ -1,0 +1,105 @@
+"""The plan: method and weights for the models at hand, and settings that it would ignore."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cfproto_plugin import CounterfactualExplainer, SearchConfig
+from cfproto_plugin.errors import ConfigError
+from cfproto_plugin.search.plan import Situation, make_plan
+
+TABLE = Situation(gradients=False, autoencoder=False, latent=False, table=True)
+NETWORK = replace(TABLE, gradients=True)
+IMAGE = replace(NETWORK, table=False)
+ENCODER = replace(IMAGE, latent=True)
+
+
+def test_tables_follow_the_path_from_the_row_and_are_polished():
+    plan = make_plan(SearchConfig(), TABLE)
+    assert (plan.method, plan.c_init, plan.gamma, plan.path_theta, plan.polish) == ("path", 0, 0, 0, 1)
+
+
+def test_without_polish_the_path_begins_close_to_the_class_unless_theta_says_otherwise():
+    assert make_plan(SearchConfig(polish=0), TABLE).path_theta == 5
+    assert make_plan(SearchConfig(polish=0, theta=0.3), TABLE).path_theta == 0.3
+    assert make_plan(SearchConfig(polish=0), ENCODER).path_theta == 0
+
+
+def test_images_and_encoders_are_not_polished():
+    assert make_plan(SearchConfig(), IMAGE).polish == 0
+    assert make_plan(SearchConfig(), ENCODER).polish == 0
+    assert make_plan(SearchConfig(polish=1), IMAGE).polish == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "situation", "expected"),
+    [
+        ({"method": "fista"}, TABLE, (0, 1, 0, 20)),
+        ({"method": "fista"}, NETWORK, (1, 5, 0, 20)),
+        ({"c_init": 3.0, "c_steps": 2}, TABLE, (3, 2, 0, 20)),
+        ({"theta": 0}, NETWORK, (1, 5, 0, 0)),
+        ({"method": "fista"}, ENCODER, (1, 5, 0, 200)),
+        ({}, replace(ENCODER, autoencoder=True), (1, 5, 100, 100)),
+        ({"gamma": 2.0}, replace(ENCODER, autoencoder=True), (1, 5, 2, 100)),
+    ],
+)
+def test_weights_of_the_iteration(settings, situation, expected):
+    plan = make_plan(SearchConfig(**settings), situation)
+    assert plan.method == "fista"
+    assert (plan.c_init, plan.c_steps, plan.gamma, plan.theta) == expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "situation", "message"),
+    [
+        ({"gamma": 1.0}, TABLE, "gamma is 1 but there is no autoencoder"),
+        ({"method": "path", "c_init": 1.0}, TABLE, "method='path' needs prototypes"),
+        ({"theta": 0}, TABLE, "c_init and theta are both 0"),
+        ({"momentum": True}, TABLE, "momentum is True.*does not use it. Pass method='fista'"),
+        ({"max_iterations": 100}, ENCODER, "max_iterations is 100"),
+        ({"learning_rate": 0.1}, NETWORK, "learning_rate is 0.1"),
+        ({"clip": 1.0}, TABLE, "clip is 1.0"),
+        ({"c_steps": 3}, TABLE, "c_steps is 3"),
+        ({"eps": np.full(4, 0.1)}, TABLE, "eps is array"),
+        ({"method": "fista", "c_steps": 3}, TABLE, "c_steps is 3, but L_pred is off"),
+    ],
+)
+def test_settings_that_contradict_each_other_or_would_be_ignored_are_refused(settings, situation, message):
+    with pytest.raises(ConfigError, match=message):
+        make_plan(SearchConfig(**settings), situation)
+
+
+def test_an_encoder_that_only_predicts_needs_eps_on_its_path():
+    assert make_plan(SearchConfig(eps=0.1), ENCODER).method == "path"
+
+
+def test_meta_reports_the_settings_that_ran():
+    x = np.random.default_rng(0).normal(size=(40, 3))
+
+    def model(x):
+        p = 1 / (1 + np.exp(-4 * x[:, 0]))
+        return np.stack([1 - p, p], axis=1)
+
+    meta = CounterfactualExplainer(model).fit(x).explain(x[0]).meta
+    config = meta["config"]
+    assert meta["method"] == config["method"] == "path"
+    assert {name: config[name] for name in ("theta", "gamma", "c_init", "c_steps", "k", "polish")} == {
+        "theta": 0.0,
+        "gamma": 0.0,
+        "c_init": 0.0,
+        "c_steps": 1,
+        "k": 1,
+        "polish": 1.0,
+    }
+
+
+def test_a_number_of_neighbours_beside_a_provider_that_was_made_already_is_refused():
+    from cfproto_plugin.prototypes import KDTreePrototypes
+
+    x = np.random.default_rng(0).normal(size=(40, 3))
+    explainer = CounterfactualExplainer(lambda x: x[:, :2], prototypes=KDTreePrototypes(), search=SearchConfig(k=3))
+    with pytest.raises(ConfigError, match="k is 3, but prototypes is a KDTreePrototypes that was made already"):
+        explainer.fit(x)
