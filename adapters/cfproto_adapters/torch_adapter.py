@@ -77,7 +77,7 @@ class TorchNetwork:
 
         def pullback(cotangent: Array) -> Array:
             seed = torch.from_numpy(np.array(cotangent, dtype=raw.dtype, order="C")).to(scores.device, scores.dtype)
-            # Evaluation mode here too: a module that saves memory by checkpoints runs its forward pass again.
+            # Evaluation mode again: a module that saves memory by checkpoints runs its forward pass again.
             with torch.inference_mode(False), evaluation(modules):
                 (gradient,) = torch.autograd.grad(scores, leaf, seed, retain_graph=True, allow_unused=True)
             if gradient is None:

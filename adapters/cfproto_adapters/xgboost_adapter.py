@@ -55,7 +55,7 @@ def xgboost_adapter(
     """
     if role != "classifier":
         raise ModelError(
-            f"{_name(model)} cannot be used as {role!r}: XGBoost models are classifiers here. Pass a network."
+            f"{_name(model)} cannot be used as {role!r}: XGBoost models are used as classifiers only. Pass a network."
         )
     booster = _booster(model)
     config = json.loads(booster.save_config())["learner"]

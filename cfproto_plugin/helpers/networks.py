@@ -1,4 +1,4 @@
-"""Neural networks of any framework as adapters: a plugin brings a `Network`, what follows its last layer is here."""
+"""Neural networks of any framework as adapters: a plugin brings a `Network`, this module what follows its output."""
 
 from __future__ import annotations
 

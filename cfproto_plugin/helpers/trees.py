@@ -21,8 +21,8 @@ Leaves: TypeAlias = Callable[[Array], Array]
 # Measured on forests of 100 trees grown on Breast Cancer and digits, for 1 to 5000 rows.
 _CELLS_PER_CHUNK = 50_000  # (trees, rows) walked together; more leave the processor's cache
 _LEVELS_PER_SWEEP = 4  # after how many levels the cells that have reached a leaf are set aside
-_FEW_ROWS = 64  # up to so many, all trees at once are faster than a compiled walk that is called tree by tree
-_CELLS_ADDED_AT_ONCE = 20_000  # up to so many values one cumulative sum is faster than a sum per tree
+_FEW_ROWS = 64  # for no more rows, walking all trees at once is faster than a compiled walk tree by tree
+_CELLS_ADDED_AT_ONCE = 20_000  # for no more values, one cumulative sum is faster than a sum per tree
 
 
 class _Packed(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -60,11 +61,11 @@ def adapter_checks(
     no_labels = transform or ("" if known.labels is not None else "the adapter has no labels(x)")
     no_quick = "" if known.has_quick else "the adapter has no quick(x)"
     no_limit = "" if known.max_rows is not None else "the adapter has no max_rows"
-    no_trees = transform or frame or ("" if known.trees is not None else "the adapter has no trees()")
+    no_trees = transform or frame or ("" if _has(lambda: known.trees) else "the adapter has no trees()")
     no_names = "" if known.feature_names is not None else "the adapter has no feature_names"
     no_order = no_names if frame else "the rows are no DataFrame"
     no_vjp = frame or ("" if known.vjp is not None else "the adapter has no vjp(x)")
-    no_splits = frame or ("" if known.thresholds is not None else "the adapter has no thresholds()")
+    no_splits = frame or ("" if _has(lambda: known.thresholds) else "the adapter has no thresholds()")
     unknown = "the model was not given" if model is None else ""
     no_state = unknown or ("" if state(model) else "the state of the model cannot be read")
     no_mode = unknown or ("" if switches(model) else "the model has no training mode")
@@ -90,6 +91,14 @@ def adapter_checks(
         bind(model_training_mode_is_untouched, adapter, x.copy(), model, skipped=no_mode),
         bind(output_does_not_depend_on_the_training_mode, adapter, x.copy(), model, atol=atol, skipped=no_mode),
     ]
+
+
+def _has(member: Callable[[], Any]) -> bool:
+    """Whether it is there. A member that fails is: its checks say how."""
+    try:
+        return member() is not None
+    except Exception:  # noqa: BLE001 whatever it raises, the other checks run
+        return True
 
 
 def output_is_finite_with_one_item_per_row(adapter: ModelAdapter, x: Any) -> None:
