@@ -28,7 +28,15 @@ import numpy as np
 from cfproto_adapters.files import XGBOOST
 from cfproto_plugin import AdapterSpec, hookimpl
 from cfproto_plugin.errors import ModelError, NotFittedError
-from cfproto_plugin.helpers import FrameColumns, numbers_of, softmax, tree_probabilities, tree_thresholds, two_columns
+from cfproto_plugin.helpers import (
+    FrameColumns,
+    numbers_of,
+    softmax,
+    table_rows,
+    tree_probabilities,
+    tree_thresholds,
+    two_columns,
+)
 from cfproto_plugin.protocols import Array, Role, Tree, TreeEnsemble
 
 if TYPE_CHECKING:
@@ -119,14 +127,7 @@ class XGBoostAdapter:
         """Frames with the model's columns in the model's order, arrays with as many columns as it has."""
         if hasattr(x, "columns"):
             return self._frame(x)
-        x = np.asarray(x)
-        if x.ndim > 2:  # noqa: PLR2004
-            x = x.reshape(len(x), math.prod(x.shape[1:]))
-        if x.ndim != 2 or x.shape[1] != self._n_columns:  # noqa: PLR2004
-            raise ModelError(
-                f"rows have shape {x.shape}; the XGBoost model was trained with {self._n_columns} columns."
-            )
-        return x
+        return table_rows(np.asarray(x), self._n_columns, "the XGBoost model")
 
     def _frame(self, frame: Any) -> Any:
         ordered = self._columns(frame)

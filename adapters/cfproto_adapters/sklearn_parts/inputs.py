@@ -40,11 +40,6 @@ def active_steps(pipeline: Any) -> list[Any]:
     return [step for _, step in pipeline.steps if step is not None and not isinstance(step, str)]
 
 
-def class_columns(model: Any, native: Any) -> Array:
-    """Return the columns (n,) of `classes_` that `predict` chooses for rows as the model wants them."""
-    return np.asarray((np.asarray(model.predict(native)).reshape(-1, 1) == np.asarray(model.classes_)).argmax(axis=1))
-
-
 class Rows:
     """Hands a model its rows in the form it was fitted with.
 

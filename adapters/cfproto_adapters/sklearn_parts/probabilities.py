@@ -26,7 +26,7 @@ from cfproto_adapters.sklearn_parts.chains import classifier_chain
 from cfproto_adapters.sklearn_parts.ensembles import THRESHOLDED, inside, walking
 from cfproto_adapters.sklearn_parts.gradients import Chain, agree
 from cfproto_adapters.sklearn_parts.inputs import Rows, active_steps, kind, name, unwrap
-from cfproto_adapters.sklearn_parts.trees import FORESTS, TREES, walked
+from cfproto_adapters.sklearn_parts.trees import FORESTS, TREES, as_predicted, walked
 from cfproto_plugin.errors import ModelError
 from cfproto_plugin.helpers import softmax, two_columns
 from cfproto_plugin.protocols import Array
@@ -40,13 +40,22 @@ ARGMAX = {  # predict is the argmax of predict_proba, or of what it is a monoton
     "CategoricalNB",
     "ComplementNB",
     "GaussianNB",
-    "HistGradientBoostingClassifier",
     "MultinomialNB",
     "QuadraticDiscriminantAnalysis",
     "VotingClassifier",
     *TREES,
     *FORESTS,
 }
+FOLLOWS_SCORES = {  # predict compares scores that predict_proba is a monotone function of: only rounding separates them
+    "AdaBoostClassifier",
+    "GradientBoostingClassifier",
+    "HistGradientBoostingClassifier",
+    "LinearDiscriminantAnalysis",
+    "LogisticRegression",
+    "LogisticRegressionCV",
+    "MLPClassifier",
+}
+NEAR = 1e-6  # how near two probabilities of such a model may be before it is asked for its class
 BOOSTED_ARGMAX = ("binary:logistic", "multi:softprob")
 
 
@@ -113,7 +122,7 @@ def _from_methods(model: Any, rows: Rows) -> Probabilities:
     if kind(model) in {"SVC", "NuSVC"}:
         return partial(_votes, model, rows)
     if hasattr(model, "predict_proba"):
-        return partial(_as_predicted if _predicts_argmax(model) else _reconciled, model, "predict_proba", rows)
+        return partial(_own_method if _predicts_argmax(model) else _reconciled, model, "predict_proba", rows)
     if hasattr(model, "decision_function"):
         return partial(_reconciled, model, "decision_function", rows)
     hint = "fit it with voting='soft'" if kind(model) == "VotingClassifier" else "wrap it in CalibratedClassifierCV"
@@ -123,7 +132,7 @@ def _from_methods(model: Any, rows: Rows) -> Probabilities:
     )
 
 
-def _as_predicted(model: Any, method: str, rows: Rows, x: Any) -> Array:
+def _own_method(model: Any, method: str, rows: Rows, x: Any) -> Array:
     return np.asarray(getattr(model, method)(rows.native(x)))
 
 
@@ -143,12 +152,15 @@ def _predicts_argmax(model: Any) -> bool:
 
 
 def _reconciled(model: Any, method: str, rows: Rows, x: Any) -> Array:
-    """Ask the model for its classes too. A label that is not among its classes (of outliers) changes nothing."""
+    """Ask the model for its classes too, where they may differ."""
     native = rows.native(x)
     scores = np.asarray(getattr(model, method)(native))
     p = _filled(scores) if method == "predict_proba" else from_decision(scores)
-    is_label = np.asarray(model.predict(native)).reshape(-1, 1) == np.asarray(model.classes_)
-    return agree(p, np.where(is_label.any(axis=1), is_label.argmax(axis=1), p.argmax(axis=1)))
+    near = np.arange(len(p))
+    if kind(model) in FOLLOWS_SCORES:
+        second, first = np.sort(p, axis=1)[:, -2:].T
+        near = np.flatnonzero(first - second < NEAR)
+    return as_predicted(p, near, model, native)
 
 
 def _filled(p: Array) -> Array:
@@ -179,7 +191,7 @@ def _pairs(decision: Array, k: int) -> Array:
 def _thresholded(model: Any, inner: Any) -> Probabilities:
     """inner: the model whose scores are compared with the threshold, or a copy of it that walks its trees."""
     proba = model.response_method != "decision_function" and hasattr(inner, "predict_proba")
-    score = partial(_as_predicted, inner, "predict_proba" if proba else "decision_function", Rows(inner))
+    score = partial(_own_method, inner, "predict_proba" if proba else "decision_function", Rows(inner))
     cut, label = _threshold(model, default=0.5 if proba else 0.0)
     positive = 1 if label is None else int(np.flatnonzero(np.asarray(inner.classes_) == label)[0])
     return partial(_above if proba else _above_decision, score, cut, positive)

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from cfproto_adapters.sklearn_parts.gradients import agree
-from cfproto_adapters.sklearn_parts.inputs import Rows, class_columns, kind
+from cfproto_adapters.sklearn_parts.inputs import Rows, kind
 from cfproto_plugin.errors import ModelError
 from cfproto_plugin.helpers import tree_probabilities, tree_scores
 from cfproto_plugin.protocols import Array, Tree, TreeEnsemble
@@ -76,9 +76,7 @@ class Walk:
         p = self.predict_proba(x)
         if self.has_decision:
             tied = np.flatnonzero((p == p.max(axis=1, keepdims=True)).sum(axis=1) > 1)
-            if tied.size:
-                rows = x.iloc[tied] if hasattr(x, "iloc") else x[tied]
-                p[tied] = agree(p[tied], class_columns(self._model, self._rows.native(rows)))
+            return as_predicted(p, tied, self._model, self._rows.native(x)) if tied.size else p
         return p
 
     def ensemble(self) -> TreeEnsemble:
@@ -116,6 +114,20 @@ class Walk:
     def _own(self, method: str, x: Any) -> Array:
         with np.errstate(over="ignore"):
             return np.asarray(getattr(self._model, method)(x if issparse(x) else self._rows.native(x)))
+
+
+def as_predicted(p: Array, asked: Array, model: Any, native: Any) -> Array:
+    """Exchange probabilities (n, k) so that the largest of the rows `asked` is that of the class `predict` gives.
+
+    native: all rows as the model wants them. A label that is not among the classes (of outliers) changes nothing.
+    """
+    if not asked.size:
+        return p
+    rows = native if len(asked) == len(p) else native.iloc[asked] if hasattr(native, "iloc") else native[asked]
+    is_label = np.asarray(model.predict(rows)).reshape(-1, 1) == np.asarray(model.classes_)
+    top = p.argmax(axis=1)
+    top[asked] = np.where(is_label.any(axis=1), is_label.argmax(axis=1), top[asked])
+    return agree(p, top)
 
 
 def _compiled(model: Any) -> list[Callable[[Array], Array]] | None:
