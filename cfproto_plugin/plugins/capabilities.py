@@ -23,7 +23,8 @@ from cfproto_plugin.protocols import Array, ModelAdapter, PrototypeProvider, Pul
 class Call:
     """A method of an adapter: given rows of its own, at most `max_rows` at a time.
 
-    A model that works in place then harms nobody. Copying the array of one row costs a microsecond.
+    A model that works in place then harms nobody. Copying the array of one row costs a microsecond; a frame is made for
+    the call already.
     """
 
     method: Callable[[Any], Any]
@@ -34,7 +35,7 @@ class Call:
         """Return what the method returns for rows (n, *shape) or a frame."""
         try:
             if self.max_rows is None or len(x) <= self.max_rows:
-                return self.method(_own(x))
+                return self.method(x.copy(order="K") if isinstance(x, np.ndarray) else x)
             return self._joined([self.method(part) for part in _parts(x, self.max_rows)])
         except CfprotoError as error:
             error.plugin = error.plugin or self.plugin
@@ -178,13 +179,8 @@ def _method(adapter: Any, name: str) -> Callable[..., Any] | None:
     return found if callable(found) else None
 
 
-def _own(x: Any) -> Any:
-    """A copy of an array. A frame is made for the call already."""
-    return x.copy(order="K") if isinstance(x, np.ndarray) else x
-
-
 def _parts(x: Any, size: int) -> Iterator[Any]:
     """`size` rows each, the last part shorter."""
     rows = x if isinstance(x, np.ndarray) else x.iloc
     for start in range(0, len(x), size):
-        yield _own(rows[start : start + size])
+        yield rows[start : start + size].copy()
