@@ -100,7 +100,7 @@ def make_provider(
         for name, value in given.items():
             raise ConfigError(
                 f"{name} is {value!r}, but prototypes is a {type(prototypes).__name__} that was made already: give "
-                f"{name} to it, or pass prototypes by name"
+                f"{name} to it and leave it out of the settings, or pass prototypes by name"
             )
         return own_copy(prototypes)
     name = prototypes

@@ -46,7 +46,7 @@ float32 probability is exactly 1, all differences are 0 and A' does not leave th
 def explainer(of: mnist.Experiment, loss: str, steps: int) -> CounterfactualExplainer:
     """The classifier as a function; encoder and autoencoder are our own and keep their gradients."""
     a = loss == "A"
-    config = SearchConfig.paper(loss, max_iterations=steps, c_steps=1, **({"c_init": C} if a else {}))
+    config = SearchConfig.paper(loss, max_iterations=steps, c_steps=1, k=None, **({"c_init": C} if a else {}))
     nets = of.networks
     return CounterfactualExplainer(
         lambda x: apply(nets.classifier, np.asarray(x, dtype=np.float32)),

@@ -153,7 +153,7 @@ class Searches:
 
     def explainer(self, loss: str, k: int | None = 5, **settings: Any) -> CounterfactualExplainer:
         """A loss of the paper; every pixel may go from -0.5 to 0.5."""
-        config = SearchConfig.paper(loss, **{"max_iterations": self.iterations, **settings})
+        config = SearchConfig.paper(loss, **{"max_iterations": self.iterations, "k": None, **settings})  # k: below
         return CounterfactualExplainer(
             self.networks.classifier,
             encoder=self.networks.encoder if config.theta else None,
