@@ -201,7 +201,7 @@ class _Lines:
         self.label[first], self.distance[first] = self.answer.label[first], 0.0
         self.status[first], self.how[first] = "found", How("unchanged")
         self.message[there] = "already in the target: there is only the row itself"
-        self.message[first] = how_in_words(How("unchanged"), label=None, n_changes=0, distance=0.0)
+        self.message[first] = how_in_words(How("unchanged"), label=None, n_changes=0, cost=0.0)
         for i, reason in reasons.items():
             if not there[i]:
                 self.status[i], self.message[i], self.unsolved[i] = "infeasible", reason, False
@@ -218,11 +218,18 @@ class _Lines:
             if not good[i]:
                 self.message[line] = self._why_not(i, task, solved)
                 continue
-            method, prototype, theta, step, c, _, before = trace[i].tolist()
-            how = How(method, classes[prototype] if prototype >= 0 else None, theta, step, c, before)
+            prototype = int(trace["prototype"][i])
+            how = How(
+                method=str(trace["method"][i]),
+                prototype_class=classes[prototype] if prototype >= 0 else None,
+                theta=float(trace["theta"][i]),
+                step=int(trace["step"][i]),
+                c=float(trace["c"][i]),
+                polished_from=float(trace["before"][i]),
+            )
             self.how[line] = how
             self.message[line] = how_in_words(
-                how, label=classes[solved.label[i]], n_changes=int(counts[i]), distance=float(solved.cost[i])
+                how, label=classes[solved.label[i]], n_changes=int(counts[i]), cost=float(solved.cost[i])
             )
 
     def margin(self) -> Array:
@@ -237,6 +244,7 @@ class _Lines:
         return why_not_in_words(
             wanted,
             in_time=solved.in_time,
+            refused=bool(solved.refused[i]),
             further=bool(task.turn[i] and solved.good[task.first[i]]),
             absent=all(label in self.fitted.absent for label in wanted),
             min_proba=self.fitted.config.min_proba,

@@ -96,13 +96,14 @@ class PrototypeProvider(Protocol):
     """
 
     def fit(self, z: Array, labels: Array) -> PrototypeProvider:
-        """Learn from points (n, *s) of the provider's own space and their classes, column numbers 0 to K-1."""
+        """Learn from search points (n, *s) and their classes (n,), column numbers 0 to K-1."""
         ...
 
     def nearest(self, z0: Array, allowed: Array) -> tuple[Array, Array]:
         """Prototypes of the allowed classes, nearest first.
 
-        z0 is (n, *s), allowed (n, K) bool. Returns points (n, m, *s) and their classes (n, m). A row with fewer than m
+        z0 are search points (n, *s), allowed is (n, K) bool. Returns points (n, m, *s), or codes (n, m, *e) if the
+        provider has a `space`, and their classes (n, m). A row with fewer than m
         prototypes repeats its last one; a row without any has class -1.
         """
         ...

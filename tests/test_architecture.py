@@ -225,7 +225,7 @@ def assert_kept(rule: Callable[[Path], list[str]]) -> None:
     assert not complaints, "\n".join(complaints)
 
 
-def test_imports_go_from_right_to_left_as_in_the_table():
+def test_imports_go_up_the_table():
     assert_kept(wrong_edges)
 
 

@@ -22,19 +22,19 @@ _UNTIL_POLISHED = {  # no point on the route had the class before it was polishe
 }
 
 
-def how_in_words(how: How, *, label: Any, n_changes: int, distance: float) -> str:
+def how_in_words(how: How, *, label: Any, n_changes: int, cost: float) -> str:
     """The message of a counterfactual of class `label`: how it was found, and what polishing gained.
 
-    n_changes: the columns that differ. distance: what `how.polished_from` became, in the same unit.
+    n_changes: the columns that differ. cost: what `how.polished_from` became.
     """
     if how.method == "unchanged":
         return "already in the target, returned unchanged"
     route, before = _route(how), how.polished_from
     if math.isinf(before):
         return f"class {label} reached {_UNTIL_POLISHED.get(how.method, route)} with {counted(n_changes, 'change')}"
-    if math.isnan(before) or before == distance:
+    if math.isnan(before) or before == cost:
         return f"class {label} reached {route}{_place(how)}"
-    return f"class {label} reached {route}, polished from {before:.3g} to {distance:.3g}"
+    return f"class {label} reached {route}, polished from a cost of {before:.3g} to {cost:.3g}"
 
 
 def _route(how: How) -> str:
@@ -52,12 +52,22 @@ def _place(how: How) -> str:
 
 
 def why_not_in_words(
-    wanted: Sequence[Any], *, in_time: bool, further: bool, absent: bool, min_proba: float | None, fallback: bool
+    wanted: Sequence[Any],
+    *,
+    in_time: bool,
+    refused: bool,
+    further: bool,
+    absent: bool,
+    min_proba: float | None,
+    fallback: bool,
 ) -> str:
     """Why a row has no counterfactual of the classes `wanted`.
 
-    further: it has others already. absent: the model gives none of these classes to a training row.
+    refused: the model did not confirm what was found. further: the row has others already. absent: the model gives none
+    of these classes to a training row.
     """
+    if refused:
+        return "the model did not confirm the class of what the search found"
     if not in_time:
         return "the time budget ran out before a counterfactual was found"
     if further:

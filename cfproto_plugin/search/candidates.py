@@ -10,7 +10,7 @@ from cfproto_plugin.protocols import Array
 
 TRACE = np.dtype(
     [
-        ("method", "U8"),
+        ("method", "U32"),
         ("prototype", np.intp),  # class of the prototype, a column of the probabilities; -1 for none
         ("theta", np.float64),  # on a path: where on it; infinite at the prototype itself
         ("step", np.intp),  # of the iteration

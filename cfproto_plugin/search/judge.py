@@ -42,7 +42,7 @@ def _rounding(dtype: np.dtype[Any]) -> float:
 
 
 class Judge:
-    """Answers questions about points of a task, each with at most one predict call.
+    """Answers questions about points of a task, each with at most one predict call, and one for a decision of its own.
 
     `row` (m,) says which line of the task each of the m points belongs to; points are rows (m, A) of the table.
     """

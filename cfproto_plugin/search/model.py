@@ -64,17 +64,26 @@ class SearchModel:
 
     def own(self, table: Array) -> tuple[Array, Array | None]:
         """The model's own probabilities (n, k) and decision (n,) of rows (n, A)."""
-        decision = self.decision(table) if self.decides else None
-        return self._proba(table, self._adapted.predict), decision
+        proba = self._proba(table, self._adapted.predict)
+        self._n_classes = self._n_classes or proba.shape[1]
+        return proba, self.decision(table) if self.decides else None
 
     def decision(self, table: Array) -> Array:
         """The model's own decision for rows (m, A): columns (m,) of the probabilities. Only if it `decides`."""
         labels = self._adapted.labels
         if labels is None:
             raise ModelError("the model has no decision of its own")
-        self.calls += 1
-        self.predicted += len(table)
-        return np.asarray(labels(self.space.columns.to_model(table)))
+        self._count(len(table))
+        found = np.asarray(labels(self.space.columns.to_model(table)))
+        whole = found.shape == (len(table),) and found.dtype.kind in "iu"
+        if not whole or ((found < 0) | (found >= (self._n_classes or np.inf))).any():
+            raise ModelError(
+                f"labels of adapter {self._adapted.name!r} returned {found.dtype} of shape {found.shape}, such as "
+                f"{found.ravel()[:3]}; expected ({len(table)},) whole numbers, columns of the probabilities from 0 to "
+                f"{(self._n_classes or 'k')!s} - 1",
+                plugin=self._adapted.plugin,
+            )
+        return found
 
     def first_answer(self, table: Array, what: str) -> Answer:
         """Likewise for rows that the model has not seen; says in the user's words if it cannot take missing values."""
@@ -102,8 +111,7 @@ class SearchModel:
         factor = None if space.is_identity else space.factor.astype(rows.z.dtype)
 
         def at(z: Array) -> tuple[Array, Callable[[Array], Array]]:
-            self.calls += 1
-            self.predicted += len(z)
+            self._count(len(z))
             proba, pull = vjp(space.decode(z, rows).reshape(len(z), *shape))
 
             def pullback(cotangent: Array) -> Array:
@@ -113,6 +121,11 @@ class SearchModel:
             return proba, pullback
 
         return at
+
+    def _count(self, n: int) -> None:
+        """Count a question about n rows; an adapter is called once for every `max_rows` of them."""
+        self.calls += -(-n // (self._adapted.max_rows or n or 1))
+        self.predicted += n
 
     def _proba(self, table: Array, function: Callable[[Array], Array]) -> Array:
         """Ask for each different row once, in batches that memory allows."""
@@ -131,8 +144,7 @@ class SearchModel:
         return proba if place is None else proba[place]
 
     def _call(self, table: Array, function: Callable[[Array], Array]) -> Array:
-        self.calls += 1
-        self.predicted += len(table)
+        self._count(len(table))
         proba = np.asarray(function(self.space.columns.to_model(table)))
         columns = self._n_classes or proba.shape[-1]
         if proba.shape != (len(table), columns) or columns < 2:  # noqa: PLR2004

@@ -71,9 +71,9 @@ def _method(config: SearchConfig, theta: float, gamma: float) -> Literal["path",
             "method='path' needs prototypes and neither L_pred nor L_AE: c_init=0, gamma=0 and theta > 0. "
             "Use method='fista' or 'auto'."
         )
-    if config.method == "fista" or not prototypes_alone:
-        return "fista"
-    return "path"
+    if config.method == "auto":
+        return "path" if prototypes_alone else "fista"
+    return config.method
 
 
 def _refuse_unused(config: SearchConfig, plan: Plan, situation: Situation) -> None:
@@ -88,6 +88,6 @@ def _refuse_unused(config: SearchConfig, plan: Plan, situation: Situation) -> No
         value = getattr(config, name)
         if not np.array_equal(value, defaults[name]):
             raise ConfigError(
-                f"{name} is {value!r}, but the search follows the path to the prototypes, which does not use it. "
+                f"{name} is {value!r}, but method={plan.method!r} does not use it. "
                 f"Pass method='fista' as well, or leave {name} out."
             )

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cfproto_plugin.errors import ConfigError
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.candidates import Candidates, firsts, floor_of, join
 from cfproto_plugin.search.clock import Clock
@@ -31,6 +32,7 @@ class Solved(NamedTuple):
     """What became of the n lines of a task. Lines that are not `good` hold missing values."""
 
     good: Array  # (n,) bool: has a counterfactual that the model confirmed
+    refused: Array  # (n,) bool: the model did not confirm what was found
     table: Array  # (n, A)
     proba: Array  # (n, k)
     label: Array  # (n,) column of its class, -1 for none
@@ -125,8 +127,11 @@ class _Driver:
         n, k = self.judge.task.allowed.shape
         holds = np.flatnonzero(found.points.valid)
         at, table = rows[holds], found.points.table[holds]
+        refused = np.zeros(n, dtype=bool)
+        refused[rows[~found.points.valid]] = True
         solved = Solved(
             np.zeros(n, dtype=bool),
+            refused,
             np.full_like(self.incumbents.table, np.nan),
             np.full((n, k), np.nan),
             np.full(n, -1),
@@ -150,28 +155,33 @@ class _Driver:
 def _search(judge: Judge, clock: Clock, best: Array, guide: Guide) -> Iterator[Candidates]:
     """The method of the plan."""
     plan, rows = guide.plan, np.arange(len(judge.task))
-    if plan.theta == 0:
-        yield from search_descent(judge, clock, best, plan, autoencoder=guide.autoencoder)
-        return
-    with clock.shared(rows):
-        z = judge.task.rows.z.reshape(len(rows), *judge.space.shape)
-        points, classes = _shared_out(judge.task, *guide.provider.nearest(z, judge.task.allowed))
+    points, classes = (None, None) if plan.theta == 0 else _prototypes(judge, clock, guide)
     if plan.method == "fista":
         yield from search_descent(
             judge,
             clock,
             best,
             plan,
-            prototypes=points[:, 0],
-            classes=classes[:, 0],
+            prototypes=None if points is None else points[:, 0],
+            classes=None if classes is None else classes[:, 0],
             encoder=guide.encoder,
             autoencoder=guide.autoencoder,
         )
-    elif guide.encoder is None:
+    elif points is None or classes is None:
+        raise ConfigError(f"method={plan.method!r} needs prototypes: set theta above 0")
+    elif guide.encoder is not None:
+        yield from search_latent(judge, clock, best, guide.encoder, points, classes, plan.path_theta)
+    else:
         flat = points.reshape(*points.shape[:2], -1)
         yield from search_path(judge, clock, best, rows, flat, classes, plan.path_theta)
-    else:
-        yield from search_latent(judge, clock, best, guide.encoder, points, classes, plan.path_theta)
+
+
+def _prototypes(judge: Judge, clock: Clock, guide: Guide) -> tuple[Array, Array]:
+    """Prototypes (n, m, *s) of every line and their classes (n, m), -1 for none."""
+    task = judge.task
+    with clock.shared(np.arange(len(task))):
+        z = task.rows.z.reshape(len(task), *judge.space.shape)
+        return _shared_out(task, *guide.provider.nearest(z, task.allowed))
 
 
 def _shared_out(task: Task, points: Array, classes: Array) -> tuple[Array, Array]:
@@ -205,6 +215,7 @@ def _ordered(task: Task, solved: Solved) -> Solved:
     order = np.lexsort((solved.cost, ~solved.good, task.group))
     return solved._replace(
         good=solved.good[order],
+        refused=solved.refused[order],
         table=solved.table[order],
         proba=solved.proba[order],
         label=solved.label[order],

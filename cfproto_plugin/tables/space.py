@@ -144,7 +144,7 @@ class FeatureSpace:
         return z
 
     def decode(self, z: Array, rows: Rows) -> Array:
-        """Search points (..., A) as rows of the table: what did not move is the row's own, the rest within bounds."""
+        """Search points (..., A) inside z_lower and z_upper as rows of the table; what did not move is the original."""
         if self.is_identity and not self.rounds:
             return z
         x = z if self.is_identity else z * self.factor.astype(z.dtype) + self.offset.astype(z.dtype)

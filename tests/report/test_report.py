@@ -135,7 +135,7 @@ def test_columns_line_up():
         (How("path", theta=np.inf), "class 1 reached on the path to a prototype at the prototype itself"),
         (
             How("path", theta=3.2, polished_from=12.34),
-            "class 1 reached on the path to a prototype, polished from 12.3 to 4.56",
+            "class 1 reached on the path to a prototype, polished from a cost of 12.3 to 4.56",
         ),
         (How("path", theta=3.2, polished_from=4.56), "class 1 reached on the path to a prototype at theta=3.2"),
         (How("path", polished_from=np.inf), "class 1 reached on the way to a prototype with 3 changes"),
@@ -144,12 +144,12 @@ def test_columns_line_up():
         (How("fista", step=123), "class 1 reached at step 123"),
         (
             How("fista", step=7, c=0.5, polished_from=9.0),
-            "class 1 reached at step 7 with c = 0.5, polished from 9 to 4.56",
+            "class 1 reached at step 7 with c = 0.5, polished from a cost of 9 to 4.56",
         ),
         (How("fallback"), FALLBACK),
         (
             How("fallback", polished_from=9.0),
-            f"{FALLBACK}, polished from 9 to 4.56",
+            f"{FALLBACK}, polished from a cost of 9 to 4.56",
         ),
         (
             How("fallback", polished_from=np.inf),
@@ -161,7 +161,7 @@ def test_columns_line_up():
     ],
 )
 def test_how_a_counterfactual_was_found_in_words(how, words):
-    assert how_in_words(how, label=1, n_changes=3, distance=4.56) == words
+    assert how_in_words(how, label=1, n_changes=3, cost=4.56) == words
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])

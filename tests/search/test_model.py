@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cfproto_plugin import CounterfactualExplainer, Features
+from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
 from cfproto_plugin.errors import InputError, ModelError
 from cfproto_plugin.plugins import Adapted
 from cfproto_plugin.search.model import SearchModel
@@ -130,3 +130,43 @@ def test_training_data_written_to_after_fit_changes_no_answer():
     train[:] = 0
     after = explainer.explain(TRAIN[:5])
     assert np.array_equal(before.counterfactual, after.counterfactual)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [["no"] * 5, [0.0] * 5, [[0]] * 5, [0] * 4, [-1] * 5, [2] * 5],
+    ids=["names", "floats", "2d", "few", "-1", "2"],
+)
+def test_labels_that_are_no_columns_are_refused(labels):
+    class Odd(Plain):
+        def labels(self, x):
+            return np.array(labels)
+
+    with pytest.raises(ModelError, match=r"labels of adapter 'toy' returned .*; expected \(5,\) whole numbers"):
+        search_model(Odd()).answer(TRAIN[:5])
+
+
+def test_what_the_model_does_not_confirm_is_said():
+    class Never(Plain):
+        """The recomputation sees a class that the model itself never gives to a row it was not trained on."""
+
+        def quick(self, x):
+            return proba(x + np.array([5.0, 0, 0]))
+
+    rows = TRAIN[(TRAIN[:, 0] < -0.5) & (TRAIN[:, 0] > -3)][:5]
+    e = CounterfactualExplainer(Never(), search=SearchConfig(fallback=False)).fit(TRAIN).explain(rows)
+    assert not e.found.any()
+    assert set(e.message) == {"the model did not confirm the class of what the search found"}
+
+
+def test_calls_are_counted_as_the_adapter_sees_them():
+    class Small(Plain):
+        max_rows = 7
+
+    adapter = Small()
+    e = CounterfactualExplainer(adapter).fit(TRAIN)
+    adapter.batches.clear()
+    meta = e.explain(TRAIN[:10]).meta
+    assert max(adapter.batches) == 7
+    assert meta["n_predict_calls"] == len(adapter.batches)
+    assert meta["n_predicted_rows"] == sum(adapter.batches)

@@ -58,7 +58,7 @@ def test_weights_of_the_iteration(settings, situation, expected):
         ({"gamma": 1.0}, TABLE, "gamma is 1 but there is no autoencoder"),
         ({"method": "path", "c_init": 1.0}, TABLE, "method='path' needs prototypes"),
         ({"theta": 0}, TABLE, "c_init and theta are both 0"),
-        ({"momentum": True}, TABLE, "momentum is True.*does not use it. Pass method='fista'"),
+        ({"momentum": True}, TABLE, "momentum is True, but method='path' does not use it. Pass method='fista'"),
         ({"max_iterations": 100}, ENCODER, "max_iterations is 100"),
         ({"learning_rate": 0.1}, NETWORK, "learning_rate is 0.1"),
         ({"clip": 1.0}, TABLE, "clip is 1.0"),
