@@ -32,6 +32,7 @@ def test_xgboost_model_is_written_and_read_again(tmp_path, suffix, native):
     np.testing.assert_array_equal(booster.inplace_predict(X), model.get_booster().inplace_predict(X))
 
 
+@pytest.mark.needs("keras")
 def test_keras_model_is_written_and_read_again(tmp_path):
     import keras
 
@@ -41,6 +42,7 @@ def test_keras_model_is_written_and_read_again(tmp_path):
     np.testing.assert_allclose(again(X), model(X), rtol=1e-6)
 
 
+@pytest.mark.needs("torch")
 def test_weights_are_read_into_the_module_that_is_given(tmp_path):
     import torch
 
