@@ -78,11 +78,11 @@ class SearchConfig:
             self._count(name)
         if self.k != "all":
             self._count("k")
-        if not (np.asarray(self.eps, dtype=float) > 0).all():
+        if not _are_positive(self.eps):
             raise ConfigError(f"eps is {self.eps!r}; expected a positive number, or one per feature")
-        if self.polish is not None and not 0 <= self.polish <= 1:
+        if self.polish is not None and not (_is_number(self.polish, flag=True) and 0 <= self.polish <= 1):
             raise ConfigError(f"polish is {self.polish!r}; expected a number from 0 to 1")
-        if self.min_proba is not None and not 0 < self.min_proba <= 1:
+        if self.min_proba is not None and not (_is_number(self.min_proba) and 0 < self.min_proba <= 1):
             raise ConfigError(f"min_proba is {self.min_proba!r}; expected a probability above 0 and at most 1")
 
     @classmethod
@@ -112,7 +112,7 @@ class SearchConfig:
         value = getattr(self, name)
         if value is None:
             return
-        good = isinstance(value, (int, float)) and np.isfinite(value) and (value >= low if inclusive else value > low)
+        good = _is_number(value) and np.isfinite(value) and (value >= low if inclusive else value > low)
         if not good:
             raise ConfigError(
                 f"{name} is {value!r}; expected a number {'of at least' if inclusive else 'above'} {low:g}"
@@ -122,3 +122,15 @@ class SearchConfig:
         value = getattr(self, name)
         if value is not None and (not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1):
             raise ConfigError(f"{name} is {value!r}; expected a whole number of at least 1")
+
+
+def _is_number(value: Any, *, flag: bool = False) -> bool:
+    """Whether it is a number, of Python or NumPy; True and False only as a `flag`."""
+    return isinstance(value, (int, float, np.integer, np.floating)) and (flag or not isinstance(value, bool))
+
+
+def _are_positive(value: Any) -> bool:
+    try:
+        return bool((np.asarray(value, dtype=float) > 0).all())
+    except (TypeError, ValueError):
+        return False

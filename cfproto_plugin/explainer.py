@@ -17,7 +17,7 @@ from cfproto_plugin.protocols import Array, CategoryDistance, ModelAdapter, Prot
 from cfproto_plugin.report.sentences import how_in_words, why_not_in_words
 from cfproto_plugin.search.clock import Clock, Progress, reporting
 from cfproto_plugin.search.how import How
-from cfproto_plugin.search.judge import Judge
+from cfproto_plugin.search.judge import Judge, margin_of
 from cfproto_plugin.search.model import Answer, SearchModel
 from cfproto_plugin.search.solve import Solved, solve
 from cfproto_plugin.search.targets import allowed_classes
@@ -101,7 +101,7 @@ class CounterfactualExplainer:
         allowed = allowed_classes(target, fitted.classes, answer.label)[group]
         rows = space.rows(table).take(group)
         lines = _Lines(fitted, rows.table, Answer(*(part[group] for part in answer)), allowed, group)
-        lines.settle(contradictions(space, rows))
+        lines.settle(contradictions(space, rows), space.broken(rows.table, rows))
         todo = np.flatnonzero(lines.unsolved)
         with reporting(progress, "explaining") as tick:
             clock = Clock(len(todo), np.inf if time_budget is None else start + time_budget, tick)
@@ -190,11 +190,16 @@ class _Lines:
         self.steps, self.seconds, self.distance = np.zeros(n, dtype=int), np.zeros(n), np.full(n, np.nan)
         self.unsolved = np.ones(n, dtype=bool)
 
-    def settle(self, reasons: dict[int, str]) -> None:
-        """Rows that are already in the target are done; rows whose rules contradict each other cannot be."""
-        each = np.arange(len(self.group))
+    def settle(self, reasons: dict[int, str], broken: Array) -> None:
+        """Rows that are in the target and keep the rules are done; rows whose rules contradict each other cannot be.
+
+        broken: (n,) bool: a rule does not hold on the row itself.
+        """
+        each, config = np.arange(len(self.group)), self.fitted.config
         own = each, self.answer.label
-        there = self.allowed[own] & (self.answer.proba[own] >= (self.fitted.config.min_proba or 0))
+        there = self.allowed[own] & (self.answer.proba[own] >= (config.min_proba or 0)) & ~broken
+        if config.kappa:
+            there &= margin_of(self.answer.proba, self.allowed, config.kappa, config.min_proba) > 0
         first = there & (np.searchsorted(self.group, self.group) == each)
         self.unsolved = ~there
         self.table[first], self.proba[first] = self.original[first], self.answer.proba[first]

@@ -90,6 +90,10 @@ class Explanation:
         if len(set(lengths.values())) > 1:
             raise InputError(f"the fields of an Explanation differ in length: {lengths}")
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.__post_init__()  # a pickle does not keep that arrays are read-only
+
     def __len__(self) -> int:
         return len(self.original)
 

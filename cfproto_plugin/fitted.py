@@ -69,6 +69,7 @@ class Fitted:
         """Label the training data by the model and learn the prototypes of every class."""
         columns, train = Columns.learn(data, features, accepts_frames=models.classifier.accepts_frames)
         train = _own(train, data)
+        _check_settings(config, models, train.shape[1])
         space = _numeric_space(columns, train, features, models)
         provider = make_provider(prototypes, config, models.encoder, seed)
         encoder = space_of(provider)
@@ -76,9 +77,11 @@ class Fitted:
         answer = SearchModel(models.classifier, space).first_answer(train, "the training data")
         classes = models.classifier.classes(answer.proba.shape[1])
         absent = _absent(answer.label, classes)
+        measure = make_distance(distance, seed)
         if columns.categories:
-            space = space.embedded(train, answer.label, make_distance(distance, seed), features)
-        provider = provider.fit(space.to_search(train).reshape(len(train), *space.shape), answer.label)
+            space = space.embedded(train, answer.label, measure, features)
+        z = space.to_search(train).reshape(len(train), *space.shape)
+        provider = provider.fit(z.copy(), answer.label.copy())
         guide = Guide(
             plan,
             provider,
@@ -88,7 +91,8 @@ class Fitted:
             answer.label,
             _splits(models.classifier, columns) if plan.polish > 0 else None,
         )
-        return cls(models.classifier, space, classes, absent, _settled(config, plan, models.encoder), guide)
+        k = None if not isinstance(prototypes, str) else config.k or _default_k(prototypes, models.encoder)
+        return cls(models.classifier, space, classes, absent, _settled(config, plan, k), guide)
 
 
 def make_provider(
@@ -106,7 +110,7 @@ def make_provider(
     name = prototypes
     if name == "auto":
         name = "kdtree" if encoder is None else "encoder"
-    k = config.k or _default_k(encoder)
+    k = config.k or _default_k(name, encoder)
     options = {"k": None if k == "all" else k, "k_type": config.k_type}
     offered = {"encoder": encoder, "per_class": _PER_CLASS, "seed": seed}
     made: PrototypeProvider = make(
@@ -145,11 +149,12 @@ def _situation(models: Models, columns: Columns, *, latent: bool) -> Situation:
         autoencoder=models.autoencoder is not None,
         latent=latent,
         table=len(columns.shape) == 1,
+        differences=any(other is not None and other.vjp is None for other in (models.encoder, models.autoencoder)),
     )
 
 
-def _settled(config: SearchConfig, plan: Plan, encoder: Adapted | None) -> SearchConfig:
-    """The settings with what the plan decided."""
+def _settled(config: SearchConfig, plan: Plan, k: Any) -> SearchConfig:
+    """The settings with what the plan decided; k is None where the provider was made by the user."""
     return replace(
         config,
         method=plan.method,
@@ -157,13 +162,26 @@ def _settled(config: SearchConfig, plan: Plan, encoder: Adapted | None) -> Searc
         gamma=plan.gamma,
         c_init=plan.c_init,
         c_steps=plan.c_steps,
-        k=config.k or _default_k(encoder),
+        k=k,
         polish=plan.polish,
     )
 
 
-def _default_k(encoder: Adapted | None) -> int:
-    return 1 if encoder is None else 5
+def _default_k(prototypes: str, encoder: Adapted | None) -> int:
+    return 1 if encoder is None or prototypes == "kdtree" else 5
+
+
+def _check_settings(config: SearchConfig, models: Models, columns: int) -> None:
+    """Refuse what only the data and the model can show to be wrong."""
+    if config.kappa and models.classifier.labels is not None:
+        raise ConfigError(
+            f"kappa is {config.kappa:g}, but the model decides by a rule of its own, so that probabilities need not "
+            "lead; use min_proba"
+        )
+    if np.size(config.eps) not in {1, columns}:
+        raise ConfigError(
+            f"eps has {np.size(config.eps)} numbers for {columns} columns; expected one, or one per column"
+        )
 
 
 def _gradient(adapter: Adapted | None, config: SearchConfig) -> GradientAdapter | None:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from cfproto_plugin.errors import CfprotoError, ModelError
+from cfproto_plugin.errors import CfprotoError, ModelError, PluginError
 from cfproto_plugin.helpers.trees import tree_thresholds
 from cfproto_plugin.plugins.registry import Origin
 from cfproto_plugin.protocols import Array, ModelAdapter, PrototypeProvider, Pullback, TreeEnsemble
@@ -138,7 +139,7 @@ class Adapted:
     def classes(self, n_columns: int) -> Array:
         """The labels of the probability columns, asked after the first prediction; 0, 1, ... if it has none."""
         found = getattr(self.adapter, "classes", None)
-        classes = np.arange(n_columns) if found is None else np.asarray(found)
+        classes = np.arange(n_columns) if found is None else np.array(found)
         if len(classes) != n_columns:
             raise ModelError(
                 f"the adapter names {len(classes)} classes but the model returns {n_columns} columns"
@@ -169,9 +170,16 @@ def own_copy(provider: PrototypeProvider) -> PrototypeProvider:
     """A copy to be fitted, so that the user's provider stays as it is. Its encoder is shared, not copied."""
     space = space_of(provider)
     try:
-        return copy.deepcopy(provider, {id(space): space})
-    except Exception:  # noqa: BLE001 a provider may hold what cannot be copied; what it learns is then still its copy's
-        return copy.copy(provider)
+        made: Any = copy.deepcopy(provider, {id(space): space})
+    except Exception as error:
+        raise PluginError(
+            f"the provider {type(provider).__name__} cannot be copied before it is fitted ({type(error).__name__}: "
+            f"{error}); give it a __deepcopy__, or register its factory and pass its name"
+        ) from error
+    if space is not None:
+        with suppress(AttributeError):  # a provider without a place for it keeps the adapter itself
+            made.space = Adapted.of(space)
+    return cast("PrototypeProvider", made)
 
 
 def _method(adapter: Any, name: str) -> Callable[..., Any] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from cfproto_plugin.errors import AmbiguousAdapterError, InputError, ModelError, NoAdapterError
 from cfproto_plugin.plugins.capabilities import Adapted, origin_of
@@ -42,6 +42,8 @@ def adapted(
 ) -> Adapted:
     """The model behind its adapter, and what that can do. adapter: a registered name or an adapter; skips detection."""
     given = dict(options or {})
+    if role not in get_args(Role):
+        raise InputError(f"role is {role!r}; expected one of {', '.join(map(repr, get_args(Role)))}")
     if adapter is not None and not isinstance(adapter, str):
         return _as_it_is(_checked(adapter), role)
     if inspect.isclass(model):
@@ -67,8 +69,8 @@ def _unclaimed(model: Any, role: Role) -> Adapted:
     if _is_adapter(model):
         return _as_it_is(model, role)
     if callable(getattr(model, "predict_proba", None)) and role == "classifier":
-        labels = getattr(model, "classes_", None)
-        return Adapted.of(FunctionAdapter(model.predict_proba, classes=labels), "predict_proba")
+        labels, decide = getattr(model, "classes_", None), getattr(model, "predict", None)
+        return Adapted.of(FunctionAdapter(model.predict_proba, classes=labels, decide=decide), "predict_proba")
     if callable(model):
         return Adapted.of(FunctionAdapter(model, role=role), "callable")
     if callable(getattr(model, "predict", None)):

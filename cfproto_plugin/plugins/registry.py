@@ -253,12 +253,18 @@ def taken(factory: Callable[..., Any], offered: Mapping[str, Any]) -> dict[str, 
     return {name: value for name, value in offered.items() if any_other or name in names}
 
 
+def _first_parameter(factory: Callable[..., Any]) -> str:
+    """The name of the model, the first argument of an adapter's factory; nothing if all are keywords."""
+    found = inspect.signature(factory).parameters.values()
+    return next((p.name for p in found if p.kind is not p.KEYWORD_ONLY), "")
+
+
 def _required(factory: Callable[..., Any], given: Mapping[str, Any], origin: Origin) -> dict[str, Any]:
     """The options that the user gave; one that the factory does not know is an error."""
     names, any_other = parameters_of(factory)
     for name in given:
         if not any_other and name not in names:
-            own = sorted(names - {"model", "role", "seed"})
+            own = sorted(names - {"role", "seed", _first_parameter(factory)})
             raise InputError(
                 f"{origin} has no option {name!r}.{did_you_mean(name, own)} Its options: {', '.join(own) or 'none'}",
                 plugin=origin.plugin,

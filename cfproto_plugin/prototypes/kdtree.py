@@ -6,6 +6,7 @@ from typing import Self
 
 import numpy as np
 
+from cfproto_plugin.errors import ConfigError
 from cfproto_plugin.helpers.nearest import nearest_first
 from cfproto_plugin.protocols import Array
 
@@ -17,8 +18,10 @@ class KDTreePrototypes:
     A class with fewer than k items offers its farthest.
     """
 
-    def __init__(self, *, k: int | None = None, per_class: int = 1) -> None:
-        self.k = k or 1
+    def __init__(self, *, k: int | None = 1, per_class: int = 1) -> None:
+        if k is None:
+            raise ConfigError("k is 'all', the mean of a whole class, which needs an encoder; k-d trees take a number")
+        self.k = k
         self.per_class = per_class
 
     def fit(self, z: Array, labels: Array) -> Self:

@@ -151,13 +151,15 @@ class SearchModel:
             raise ModelError(
                 f"the model returned shape {proba.shape} for {len(table)} rows; expected ({len(table)}, k) "
                 f"probabilities of {self._n_classes or 'at least 2'} classes. Labels are not enough: pass a function "
-                "x -> probabilities."
+                "x -> probabilities.",
+                plugin=self._adapted.plugin,
             )
         if not (math.isfinite(proba.sum()) or np.isfinite(proba).all()):
             row = int(np.argwhere(~np.isfinite(proba))[0, 0])
             origin = self._adapted.origin
             raise ModelError(
                 f"the model returned {proba[row]} for a row of finite numbers; expected probabilities"
-                + (f" ({origin})" if origin else "")
+                + (f" ({origin})" if origin else ""),
+                plugin=self._adapted.plugin,
             )
         return proba

@@ -22,6 +22,7 @@ class Situation:
     autoencoder: bool
     latent: bool  # prototypes are codes of an encoder
     table: bool  # rows are vectors, not images
+    differences: bool = False  # the encoder or autoencoder has no gradient of its own
 
 
 @dataclass(frozen=True)
@@ -78,15 +79,18 @@ def _method(config: SearchConfig, theta: float, gamma: float) -> Literal["path",
 
 def _refuse_unused(config: SearchConfig, plan: Plan, situation: Situation) -> None:
     """A setting that the method does not use would be ignored without a word."""
+    defaults: dict[str, Any] = {field.name: field.default for field in fields(SearchConfig)}
+    if not np.array_equal(config.eps, defaults["eps"]) and not (
+        situation.differences or (plan.c_init > 0 and not situation.gradients)
+    ):
+        raise ConfigError(f"eps is {config.eps!r}, but no gradient is taken by differences here; leave it out")
     if plan.method == "fista":
         if plan.c_init == 0 and (config.c_steps or 1) > 1:
             raise ConfigError(f"c_steps is {config.c_steps}, but L_pred is off: set c_init above 0, or leave it out")
         return
-    differences = () if situation.latent else ("eps",)  # an encoder without a gradient needs it
-    defaults: dict[str, Any] = {field.name: field.default for field in fields(SearchConfig)}
-    for name in (*_ITERATION_ONLY, *differences):
+    for name in _ITERATION_ONLY:
         value = getattr(config, name)
-        if not np.array_equal(value, defaults[name]):
+        if value != defaults[name]:
             raise ConfigError(
                 f"{name} is {value!r}, but method={plan.method!r} does not use it. "
                 f"Pass method='fista' as well, or leave {name} out."

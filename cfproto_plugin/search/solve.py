@@ -181,7 +181,7 @@ def _prototypes(judge: Judge, clock: Clock, guide: Guide) -> tuple[Array, Array]
     task = judge.task
     with clock.shared(np.arange(len(task))):
         z = task.rows.z.reshape(len(task), *judge.space.shape)
-        return _shared_out(task, *guide.provider.nearest(z, task.allowed))
+        return _shared_out(task, *guide.provider.nearest(z.copy(), task.allowed.copy()))
 
 
 def _shared_out(task: Task, points: Array, classes: Array) -> tuple[Array, Array]:
@@ -206,7 +206,7 @@ def _ordered(task: Task, solved: Solved) -> Solved:
     order = np.lexsort((solved.cost, task.group))
     seen: set[tuple[int, bytes]] = set()
     for line in order:
-        key = int(task.group[line]), solved.table[line].tobytes()
+        key = int(task.group[line]), (solved.table[line] + 0.0).tobytes()  # -0.0 is 0.0
         if solved.good[line] and key in seen:
             solved.good[line], solved.label[line], solved.trace["prototype"][line] = False, -1, -1
             for part in (solved.table, solved.proba, solved.distance):

@@ -252,7 +252,7 @@ def test_object_with_predict_proba_is_served_as_a_function_with_its_labels(plugi
         classes_ = ["no", "yes"]  # noqa: RUF012 as some libraries have them
 
         def predict(self, x):
-            return np.array(["no"] * len(x))
+            return np.where(x[:, 0] > 0.3, "yes", "no")
 
         def predict_proba(self, x):
             return np.column_stack([1 - x[:, 0], x[:, 0]])
@@ -262,6 +262,13 @@ def test_object_with_predict_proba_is_served_as_a_function_with_its_labels(plugi
     assert found.meta["adapter"] == "predict_proba"
     assert found.classes.tolist() == ["no", "yes"]
     assert found.counterfactual_class.tolist() == ["yes", "yes"]
+    assert Boosted().predict(found.counterfactual).tolist() == ["yes", "yes"]
+    assert (found.counterfactual < 0.5).all(), "its own decision, not the largest probability"
+
+
+def test_role_that_does_not_exist_is_refused():
+    with pytest.raises(InputError, match="role is 'encoder'; expected one of 'classifier', 'transform'"):
+        adapt(lambda x: x, role="encoder")
 
 
 def test_unclaimed_model_says_what_is_installed_what_is_broken_and_what_to_do(plugins):

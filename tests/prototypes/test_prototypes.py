@@ -120,5 +120,5 @@ def test_a_provider_that_was_passed_in_is_left_as_it_was_and_serves_two_explaine
 def test_a_provider_that_was_passed_in_shares_its_encoder():
     encoder = adapt(lambda x: x[:, :2], role="transform")
     provider = EncoderPrototypes(encoder=encoder)
-    assert own_copy(provider).space is encoder
+    assert own_copy(provider).space.adapter is encoder
     assert own_copy(provider) is not provider

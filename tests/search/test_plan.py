@@ -63,7 +63,9 @@ def test_weights_of_the_iteration(settings, situation, expected):
         ({"learning_rate": 0.1}, NETWORK, "learning_rate is 0.1"),
         ({"clip": 1.0}, TABLE, "clip is 1.0"),
         ({"c_steps": 3}, TABLE, "c_steps is 3"),
-        ({"eps": np.full(4, 0.1)}, TABLE, "eps is array"),
+        ({"eps": np.full(4, 0.1)}, TABLE, "eps is array.*no gradient is taken by differences"),
+        ({"eps": 0.1}, ENCODER, "eps is 0.1, but no gradient is taken by differences"),
+        ({"method": "fista", "eps": 0.1}, NETWORK, "eps is 0.1, but no gradient is taken by differences"),
         ({"method": "fista", "c_steps": 3}, TABLE, "c_steps is 3, but L_pred is off"),
     ],
 )
@@ -73,7 +75,8 @@ def test_settings_that_contradict_each_other_or_would_be_ignored_are_refused(set
 
 
 def test_an_encoder_that_only_predicts_needs_eps_on_its_path():
-    assert make_plan(SearchConfig(eps=0.1), ENCODER).method == "path"
+    assert make_plan(SearchConfig(eps=0.1), replace(ENCODER, differences=True)).method == "path"
+    assert make_plan(SearchConfig(method="fista", c_init=1.0, eps=0.1), TABLE).c_init == 1
 
 
 def test_meta_reports_the_settings_that_ran():
