@@ -64,7 +64,7 @@ def _best(work: Any) -> float:
 
 
 def _passes(encoder: Any, x: np.ndarray) -> None:
-    """The squared norm of the encoding, and its gradient, so many times."""
+    """The squared norm of the encoding and its gradient, repeated."""
     import torch
 
     tensor = torch.from_numpy(x)

@@ -120,6 +120,6 @@ def page(table: MetricTable, steps: int, seconds: float, size: Size) -> list[str
 
 if __name__ == "__main__":
     parser = mnist.arguments(__doc__ or "")
-    parser.add_argument("--images", type=int, default=len(DIGITS), help="of the first so many classes")
+    parser.add_argument("--images", type=int, default=len(DIGITS), help="images of as many classes")
     given = parser.parse_args()
     main(Places(cache=given.cache), Size(chunks=given.chunks), images=given.images)

@@ -15,7 +15,7 @@ Lines = dict[tuple[str, str, str], dict[str, Any]]
 
 
 def times(most: float) -> Limit:
-    """At most so many times the peer's."""
+    """At most `most` times the peer's."""
     return lambda peer, _: most * peer
 
 
