@@ -40,9 +40,7 @@ class Incumbents:
         """Remember what lines (m,) cost before polishing, and how far it may go, where they had something."""
         self.trace["before"][row], self.floor[row] = self.cost[row], floor
 
-    def as_starts(self, row: Array) -> Candidates:
-        """What the lines (m,) have, as starts of polishing that were not predicted yet."""
+    def as_candidates(self, row: Array) -> Candidates:
+        """What the lines (m,) have, to be refined; their margin is not known."""
         unknown = np.full(len(row), np.nan)
-        return candidates(
-            row, self.table[row], self.cost[row], unknown, self.trace[row], start=np.ones(len(row), dtype=bool)
-        )
+        return candidates(row, self.table[row], self.cost[row], unknown, self.trace[row], floor=self.floor[row])

@@ -106,15 +106,13 @@ class _Driver:
         starts, self._starts = self._starts, []
         row = np.flatnonzero(alone)
         if len(row) or not starts:
-            starts = [*starts, self.incumbents.as_starts(row)]
+            starts = [*starts, self.incumbents.as_candidates(row)]
         return join(starts)
 
     def confirmed(self, by_search: Array) -> Solved:
         """What the model confirms of the incumbents, the lines of every row in order of their cost."""
         rows = np.flatnonzero(self.incumbents.found())
-        found = confirm(
-            self.judge, self.clock, self.incumbents.as_starts(rows)._replace(floor=self.incumbents.floor[rows])
-        )
+        found = confirm(self.judge, self.clock, self.incumbents.as_candidates(rows))
         self.polish_calls += found.calls
         return _ordered(self.judge.task, self._solved(rows, found, by_search))
 
