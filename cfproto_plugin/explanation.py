@@ -44,7 +44,7 @@ class Explanation:
     """Counterfactuals and how they were found, one line each; line i of every field belongs together.
 
     original, counterfactual: in the user's own type; a row of missing values where there is no counterfactual.
-    status: "found", "fallback", "not_found", "infeasible" or "error"; message says why in words.
+    status: "found", "fallback", "not_found" or "infeasible"; message says why in words.
     original_class, counterfactual_class, prototype_class: labels; None where there is none.
     distance: (n,) beta·L1 + L2 in search space. margin: (n,) the probability of the new class minus the largest other
         one. NaN where there is no counterfactual.
