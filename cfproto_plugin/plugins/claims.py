@@ -164,5 +164,5 @@ def _nothing_claims(model: Any, plugins: Registry) -> str:
     installed = ", ".join(sorted(spec.name for _, spec in plugins.adapters())) or "none"
     return (
         f"no adapter claims {type_name(model)}\n  installed: {installed}{plugins.in_words_broken()}"
-        "\n  Pass adapter=<name>, pass a function x -> probabilities, or install a plugin that claims it."
+        "\n  Pass adapter=<name>, pass a function x -> probabilities, or install or register a plugin that claims it."
     )

@@ -122,7 +122,9 @@ class Registry:
         kept = [report for report in self.reports if report.name != name]
         if len(kept) == len(self.reports):
             known = [report.name for report in self.reports]
-            raise UnknownNameError(f"no plugin is named {name!r}.{did_you_mean(name, known)}")
+            raise UnknownNameError(
+                f"no plugin is named {name!r}.{did_you_mean(name, known)} Pass its name, as `cfproto plugins` lists it"
+            )
         self.reports = kept
 
     def adapters(self) -> list[tuple[PluginReport, AdapterSpec]]:

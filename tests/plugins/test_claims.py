@@ -279,7 +279,7 @@ def test_unclaimed_model_says_what_is_installed_what_is_broken_and_what_to_do(pl
     assert str(caught.value) == (
         f"no adapter claims {__name__}.Base\n  installed: keras, torch   broken: acme of acme-cf 2.0 "
         "(ImportError: no acme_core)\n"
-        "  Pass adapter=<name>, pass a function x -> probabilities, or install a plugin that claims it."
+        "  Pass adapter=<name>, pass a function x -> probabilities, or install or register a plugin that claims it."
     )
 
 
