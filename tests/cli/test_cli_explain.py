@@ -304,7 +304,7 @@ def test_options_that_cannot_be_used_are_refused_with_what_to_do(folder, options
         ("[search]\nmax_change = 3", "[search]: there is no 'max_change'. Did you mean 'max_changes'?"),
         ('immutable = "sex"', "immutable is 'sex'; expected a list"),
         ("ranges = 3", "ranges is 3; expected a table"),
-        ('[search]\npolish = "much"', "cannot be used"),
+        ('[search]\npolish = "much"', "polish is 'much'; expected a number from 0 to 1"),
         ("[search]\nbeta = -1", "beta is -1"),
         ("ranges = { age = 3 }", "expected (lowest, highest)"),
     ],
