@@ -89,7 +89,7 @@ def renewed(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         return line["data"], line["model"], line["method"]
 
     lines = {key(line): line for line in old["lines"]} | {key(line): line for line in new["lines"]}
-    command = f"{old['command']}; {new['command']}"
+    command = "; ".join(dict.fromkeys([*old["command"].split("; "), new["command"]]))
     return new | {"versions": old["versions"] | new["versions"], "command": command, "lines": list(lines.values())}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -48,7 +49,7 @@ class Tuning:
         """Numbers of a batch of a network, whose layers hold many times more: 128 images of 28x28."""
         return self.cells // 160
 
-    @property
+    @cached_property
     def price_ladder(self) -> Array:
         """Exponents (prices,) from 0, the lowest price, to 1, the highest."""
         return np.linspace(0, 1, self.prices)
