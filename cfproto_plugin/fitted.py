@@ -80,8 +80,8 @@ class Fitted:
         measure = make_distance(distance, seed)
         if columns.categories:
             space = space.embedded(train, answer.label, measure, features)
-        z = space.to_search(train).reshape(len(train), *space.shape)
-        provider = provider.fit(z.copy(), answer.label.copy())
+        z = train.copy() if space.is_identity else space.to_search(train)  # the provider may do with it as it likes
+        provider = provider.fit(z.reshape(len(train), *space.shape), answer.label.copy())
         guide = Guide(
             plan,
             provider,
