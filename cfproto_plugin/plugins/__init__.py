@@ -2,19 +2,9 @@
 
 from cfproto_plugin.plugins.capabilities import Adapted, own_copy, space_of
 from cfproto_plugin.plugins.claims import adapt, adapted, claimed
-from cfproto_plugin.plugins.registry import (
-    KINDS,
-    Origin,
-    PluginReport,
-    Registry,
-    how_to_block,
-    make,
-    register,
-    registry,
-    taken,
-    type_name,
-    unregister,
-)
+from cfproto_plugin.plugins.factories import Origin, make, taken, type_name
+from cfproto_plugin.plugins.registry import PluginReport, Registry, how_to_block, register, registry, unregister
+from cfproto_plugin.plugins.specs import KINDS
 
 __all__ = [
     "KINDS",

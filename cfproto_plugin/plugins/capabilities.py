@@ -16,7 +16,7 @@ import numpy as np
 
 from cfproto_plugin.errors import CfprotoError, ModelError, PluginError
 from cfproto_plugin.helpers.trees import tree_thresholds
-from cfproto_plugin.plugins.registry import Origin
+from cfproto_plugin.plugins.factories import Origin
 from cfproto_plugin.protocols import Array, ModelAdapter, PrototypeProvider, Pullback, TreeEnsemble
 
 

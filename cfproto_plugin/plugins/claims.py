@@ -9,17 +9,9 @@ from typing import Any, get_args
 
 from cfproto_plugin.errors import AmbiguousAdapterError, InputError, ModelError, NoAdapterError
 from cfproto_plugin.plugins.capabilities import Adapted, origin_of
+from cfproto_plugin.plugins.factories import make, parameters_of, type_name
 from cfproto_plugin.plugins.functions import FunctionAdapter
-from cfproto_plugin.plugins.registry import (
-    PluginReport,
-    Registry,
-    how_to_block,
-    make,
-    names_of,
-    parameters_of,
-    registry,
-    type_name,
-)
+from cfproto_plugin.plugins.registry import PluginReport, Registry, how_to_block, names_of, registry
 from cfproto_plugin.protocols import AdapterSpec, ModelAdapter, Role
 
 

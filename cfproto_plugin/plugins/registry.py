@@ -1,55 +1,29 @@
-"""Finding and loading plugins. Each loads alone: a broken one is recorded with its cause, the others keep working.
-
-What a plugin offers is made here as well, so that every failure of a factory is named with its plugin and distribution.
-"""
+"""Finding and loading plugins. Each loads alone: a broken one is recorded with its cause, the others keep working."""
 
 from __future__ import annotations
 
 import functools
-import inspect
 import logging
 import os
-import re
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Literal
 
 import pluggy
 
 from cfproto_plugin import hookspecs
-from cfproto_plugin.errors import CfprotoError, InputError, PluginError, UnknownNameError, did_you_mean
+from cfproto_plugin.errors import PluginError, UnknownNameError, did_you_mean
 from cfproto_plugin.hookspecs import PROJECT
-from cfproto_plugin.protocols import CONTRACT, AdapterSpec, DistanceSpec, ModelFile, PrototypeSpec
+from cfproto_plugin.plugins.factories import make
+from cfproto_plugin.plugins.specs import HOOKS, KINDS, Kind, checked, in_words
+from cfproto_plugin.protocols import AdapterSpec, DistanceSpec, ModelFile, PrototypeSpec
 
 log = logging.getLogger(__name__)
-Spec = TypeVar("Spec", AdapterSpec, PrototypeSpec, DistanceSpec)
-Kind: TypeAlias = Literal["adapters", "prototypes", "distances"]
-KINDS: tuple[Kind, ...] = ("adapters", "prototypes", "distances")
-HOOKS = tuple(f"cfproto_{kind}" for kind in KINDS)
 SLOW_SECONDS = 1.0  # the built-in plugins take some 10 ms; a plugin that imports a framework takes seconds
 DISABLE = "CFPROTO_DISABLE_PLUGINS"
-_ONE: dict[type, tuple[str, str]] = {  # what a spec is called in messages, and the method of what its factory makes
-    AdapterSpec: ("adapter", "predict"),
-    PrototypeSpec: ("prototype provider", "nearest"),
-    DistanceSpec: ("distance", "__call__"),
-}
-
-
-class Origin(NamedTuple):
-    """Where an adapter, provider or distance comes from. As text it is what messages say."""
-
-    what: str  # "adapter", "prototype provider" or "distance"
-    name: str
-    plugin: str
-    source: str
-    role: str | None = None  # that an adapter was made for
-
-    def __str__(self) -> str:
-        return f"{self.what} {self.name!r} of plugin {self.plugin} ({self.source})"
 
 
 @dataclass(frozen=True)
@@ -206,74 +180,6 @@ class Registry:
         return report
 
 
-def make(
-    report: PluginReport,
-    spec: Any,
-    *args: Any,
-    offered: Mapping[str, Any] | None = None,
-    given: Mapping[str, Any] | None = None,
-) -> Any:
-    """Call the factory of a spec. Whatever goes wrong is named with the plugin and its distribution.
-
-    offered: what the core passes if the factory takes it. given: what the user asked for, which it must take.
-    """
-    what, method = next(words for kind, words in _ONE.items() if isinstance(spec, kind))
-    origin = Origin(what, spec.name, report.name, report.source, (offered or {}).get("role"))
-    options = {**taken(spec.factory, offered or {}), **_required(spec.factory, given or {}, origin)}
-    try:
-        made = spec.factory(*args, **options)
-    except CfprotoError as error:
-        error.add_note(f"raised by {origin}")
-        error.plugin = error.plugin or report.name
-        raise
-    except Exception as error:
-        on = "".join(f" on {type_name(model)}" for model in args)
-        raise PluginError(f"{origin} failed{on}: {type(error).__name__}: {error}", plugin=report.name) from error
-    if inspect.isclass(made) or not callable(getattr(made, method, None)):
-        raise PluginError(
-            f"the factory of {origin} returned {made!r}, which has no method {method}", plugin=report.name
-        )
-    if not any(made is model for model in args):
-        with suppress(AttributeError, TypeError):  # objects with slots stay without
-            made.cfproto_origin = origin  # kept when an explainer is pickled
-    return made
-
-
-def parameters_of(factory: Callable[..., Any]) -> tuple[set[str], bool]:
-    """The names that a factory takes by keyword, and whether it takes any other."""
-    try:
-        found = inspect.signature(factory).parameters.values()
-    except (TypeError, ValueError):  # some built-in types have no signature
-        return set(), True
-    keywords = {p.name for p in found if p.kind in {p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY}}
-    return keywords, any(p.kind is p.VAR_KEYWORD for p in found)
-
-
-def taken(factory: Callable[..., Any], offered: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the offered arguments that the factory takes."""
-    names, any_other = parameters_of(factory)
-    return {name: value for name, value in offered.items() if any_other or name in names}
-
-
-def _first_parameter(factory: Callable[..., Any]) -> str:
-    """The name of the model, the first argument of an adapter's factory; nothing if all are keywords."""
-    found = inspect.signature(factory).parameters.values()
-    return next((p.name for p in found if p.kind is not p.KEYWORD_ONLY), "")
-
-
-def _required(factory: Callable[..., Any], given: Mapping[str, Any], origin: Origin) -> dict[str, Any]:
-    """The options that the user gave; one that the factory does not know is an error."""
-    names, any_other = parameters_of(factory)
-    for name in given:
-        if not any_other and name not in names:
-            own = sorted(names - {"role", "seed", _first_parameter(factory)})
-            raise InputError(
-                f"{origin} has no option {name!r}.{did_you_mean(name, own)} Its options: {', '.join(own) or 'none'}",
-                plugin=origin.plugin,
-            )
-    return dict(given)
-
-
 def names_of(owners: Iterable[PluginReport]) -> str:
     """The names of several plugins, for the field `plugin` of an error."""
     return ", ".join(report.name for report in owners)
@@ -287,12 +193,6 @@ def how_to_block(owners: Iterable[PluginReport]) -> str:
     return " or ".join(f"{DISABLE}={name}" for name in names)
 
 
-def type_name(model: Any) -> str:
-    """The full name of a model's class."""
-    cls = model if inspect.isclass(model) else type(model)
-    return f"{cls.__module__}.{cls.__qualname__}"
-
-
 def _collect(report: PluginReport, plugin: object) -> PluginReport:
     """Call the plugin's hooks in a manager of its own, so that its mistakes stay its own."""
     manager = pluggy.PluginManager(PROJECT)
@@ -301,80 +201,16 @@ def _collect(report: PluginReport, plugin: object) -> PluginReport:
         manager.register(plugin, report.name)
         manager.check_pending()
     except pluggy.PluginValidationError as error:
-        raise PluginError(_in_words(error)) from error
+        raise PluginError(in_words(error)) from error
     report = replace(
         report,
-        adapters=_checked("cfproto_adapters", AdapterSpec, manager.hook.cfproto_adapters()),
-        prototypes=_checked("cfproto_prototypes", PrototypeSpec, manager.hook.cfproto_prototypes()),
-        distances=_checked("cfproto_distances", DistanceSpec, manager.hook.cfproto_distances()),
+        adapters=checked("cfproto_adapters", AdapterSpec, manager.hook.cfproto_adapters()),
+        prototypes=checked("cfproto_prototypes", PrototypeSpec, manager.hook.cfproto_prototypes()),
+        distances=checked("cfproto_distances", DistanceSpec, manager.hook.cfproto_distances()),
     )
     if not report.offers:
         raise PluginError(f"it offers nothing: expected one of the hooks {', '.join(HOOKS)}, marked with @hookimpl")
     return report
-
-
-def _in_words(error: pluggy.PluginValidationError) -> str:
-    """One line, and what was probably meant."""
-    text = " ".join(str(error).split())
-    unknown = re.search(r"unknown hook '(\w+)'", text)
-    if unknown is None:
-        return f"{text}; the hooks take no arguments"
-    return f"{unknown[0]}.{did_you_mean(unknown[1], HOOKS)} There are {', '.join(HOOKS)}"
-
-
-def _checked(hook: str, kind: type[Spec], results: list[Iterable[Spec]]) -> tuple[Spec, ...]:
-    """What the hook returned, if it is what was asked for."""
-    for result in results:
-        if not isinstance(result, Iterable):
-            raise PluginError(f"{hook} returned {result!r}; expected a list of {kind.__name__} objects")
-    specs = tuple(spec for result in results for spec in result)
-    for spec in specs:
-        if not isinstance(spec, kind):
-            raise PluginError(f"{hook} returned {spec!r}; expected {kind.__name__} objects")
-        if not isinstance(spec.name, str) or not spec.name:
-            raise PluginError(f"{hook} returned a spec named {spec.name!r}; expected a word to name it by")
-        if spec.contract != CONTRACT:
-            raise PluginError(
-                f"{spec.name!r} was written for version {spec.contract!r} of the plugin contract; this version of "
-                f"cfproto-plugin knows {CONTRACT}: update "
-                + ("the plugin" if isinstance(spec.contract, int) and spec.contract < CONTRACT else "cfproto-plugin")
-            )
-        if not callable(spec.factory):
-            raise PluginError(f"the factory of {spec.name!r} is {spec.factory!r}; expected a function or class")
-        if isinstance(spec, AdapterSpec):
-            _check_claims(spec)
-            _check_files(spec)
-    return specs
-
-
-def _check_claims(spec: AdapterSpec) -> None:
-    claims: Any = spec.claims
-    if isinstance(claims, str):
-        raise PluginError(f"adapter {spec.name!r} claims the text {claims!r}; expected a tuple: ({claims!r},)")
-    if not claims:
-        raise PluginError(f"adapter {spec.name!r} claims nothing; expected names such as 'package.module:Class'")
-    for claim in claims:
-        module, _, qualname = claim.partition(":") if isinstance(claim, str) else ("", "", "")
-        if not (module and qualname):
-            raise PluginError(f"adapter {spec.name!r} claims {claim!r}; expected a name such as 'package.module:Class'")
-
-
-def _check_files(spec: AdapterSpec) -> None:
-    for file in spec.files:
-        if not isinstance(file, ModelFile):
-            raise PluginError(f"adapter {spec.name!r} has {file!r} among its files; expected ModelFile objects")
-        suffixes: Any = file.suffixes
-        if isinstance(suffixes, str) or not suffixes or not all(map(_is_suffix, suffixes)):
-            raise PluginError(
-                f"adapter {spec.name!r} reads files with the suffixes {suffixes!r}; expected a tuple such as "
-                "('.json',), in lower case"
-            )
-        if not callable(file.load):
-            raise PluginError(f"adapter {spec.name!r}: load of {suffixes} is {file.load!r}; expected a function")
-
-
-def _is_suffix(suffix: Any) -> bool:
-    return isinstance(suffix, str) and suffix.startswith(".") and suffix == suffix.lower()
 
 
 @functools.cache
