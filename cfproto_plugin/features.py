@@ -22,7 +22,7 @@ class Features:
         recognised). one_hot: groups of columns that encode one category; one level may have been dropped.
     immutable: must keep their value. increasing, decreasing: may only change in that direction.
     ranges: lowest and highest value of a column; they bind the counterfactual even where the row itself lies outside.
-        Without a range a column stays within the training data and the row's own value.
+        Without a range a column stays between the smallest and the largest value of the training data and the row.
     allowed: the categories a column may take; they bind like ranges.
     integer: columns of whole numbers (integer columns of a DataFrame are recognised). step: a changed value is a
         multiple of it.

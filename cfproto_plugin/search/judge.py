@@ -25,14 +25,16 @@ def margin_of(proba: Array, allowed: Array, kappa: float, min_proba: float | Non
     """By how much the best allowed class leads every other and kappa: (n,), positive where the class is another.
 
     proba: (n, k). allowed: (n, k) bool. The margin must exceed the rounding of the model's numbers, so that the same
-    row in another batch has the same class. With min_proba it is no more than what the class has above that.
+    row in another batch has the same class. With min_proba it is no more than what the class has above that. Where all
+    classes are allowed, it is the largest probability.
     """
     least = kappa + _rounding(proba.dtype)
-    if proba.shape[1] == 2 and min_proba is None:  # noqa: PLR2004 then one is allowed, and the other is the row's own
+    if proba.shape[1] == 2 and min_proba is None and not allowed.all(axis=1).any():  # noqa: PLR2004 one is allowed
         margin = proba[:, 0] - proba[:, 1]
         return np.where(allowed[:, 0], margin, -margin) - least
     inside = np.where(allowed, proba, -np.inf).max(axis=1)
-    margin = inside - np.where(allowed, -np.inf, proba).max(axis=1) - least
+    outside = np.where(allowed, -np.inf, proba).max(axis=1)
+    margin = inside - np.where(np.isinf(outside), 0, outside) - least
     return np.asarray(margin if min_proba is None else np.minimum(margin, inside - np.nextafter(min_proba, 0)))
 
 

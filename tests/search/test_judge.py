@@ -41,3 +41,9 @@ def test_min_proba_is_reached_or_the_margin_is_negative():
     allowed = np.array([[False, True]] * 3)
     proba = np.array([[0.21, 0.79], [0.2, 0.8], [0.1, 0.9]])
     assert (margin_of(proba, allowed, 0.0, 0.8) > 0).tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_where_every_class_is_allowed_the_margin_is_that_of_the_largest(k):
+    proba = np.eye(k)[:1] * 0.4 + 0.6 / k
+    assert margin_of(proba, np.ones((1, k), dtype=bool), 0.0, None) == pytest.approx(proba.max(axis=1))
