@@ -1,6 +1,6 @@
 """The result of `explain`: a frozen record of arrays that can be sliced, tabulated, printed and written as JSON.
 
-pandas is imported only where the rows came as a DataFrame or a frame is asked for.
+pandas is imported only where the rows came as a data frame, of any kind, or a frame is asked for.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import numpy as np
 
 from cfproto_plugin.errors import InputError
 from cfproto_plugin.files.exact_json import decode, encode
-from cfproto_plugin.helpers.frames import load_pandas
+from cfproto_plugin.helpers.kinds import cells_of, library_of, load_pandas, take, to_pandas
+from cfproto_plugin.helpers.native import Kind
 from cfproto_plugin.report import as_html, as_text
 from cfproto_plugin.tables.cells import is_missing
 from cfproto_plugin.tables.geometry import changed
@@ -104,7 +105,7 @@ class Explanation:
         if not isinstance(index, (slice, tuple)):  # a tuple would be an index of two dimensions
             index = np.asarray(index, dtype=int if len(index) == 0 else None)
         lines = np.arange(len(self))[index]
-        chosen = {f.name: _take(getattr(self, f.name), lines) for f in fields(self) if f.name not in _SHARED}
+        chosen = {f.name: take(getattr(self, f.name), lines) for f in fields(self) if f.name not in _SHARED}
         return replace(self, **chosen)
 
     def __iter__(self) -> Iterator[Explanation]:
@@ -151,15 +152,16 @@ class Explanation:
 
     @property
     def delta(self) -> Any:
-        """Counterfactual minus original: the numeric columns of a DataFrame; NaN where a cell is no number."""
-        if _is_frame(self.original):
-            numeric = list(self.original.dtypes.map(lambda dtype: getattr(dtype, "kind", "O") in "iuf"))
-            return self.counterfactual.loc[:, numeric] - self.original.loc[:, numeric]
+        """Counterfactual minus original: the numeric columns of a data frame; NaN where a cell is no number."""
+        if library_of(self.original) is not None:
+            before, after = to_pandas(self.original), to_pandas(self.counterfactual)
+            numeric = [getattr(dtype, "kind", "O") in "iuf" for dtype in before.dtypes]
+            return self._native(_signed_frame(after.loc[:, numeric]) - _signed_frame(before.loc[:, numeric]))
         return _signed(self.counterfactual) - _signed(self.original)
 
     def changes(self) -> list[Change]:
         """Every cell that differs, line by line in the order of the features. Two missing values do not differ."""
-        before, after, names = _cells(self.original), _cells(self.counterfactual), self.column_names
+        before, after, names = cells_of(self.original), cells_of(self.counterfactual), self.column_names
         return [
             Change(
                 int(self.row[at[0]]), at[1:] if names is None else names[at[1]], _plain(before[at]), _plain(after[at])
@@ -168,11 +170,11 @@ class Explanation:
         ]
 
     def changes_frame(self) -> Any:
-        """`changes` as a DataFrame with the columns row, feature, before and after."""
+        """`changes` as a pandas DataFrame with the columns row, feature, before and after."""
         return load_pandas().DataFrame(self.changes(), columns=list(Change._fields))
 
     def to_frame(self) -> Any:
-        """One line per counterfactual, with the index of x.
+        """One line per counterfactual, as a frame of the kind of x and with its index; for arrays a pandas DataFrame.
 
         The probabilities are those of the new class, before and after. Tables add `<feature>_before` and
         `<feature>_after` for every feature, side by side; images do not.
@@ -192,12 +194,12 @@ class Explanation:
         names = self.column_names
         if names is not None:
             sides = {"before": self.original, "after": self.counterfactual}
-            frames = {side: pandas.DataFrame(x).reset_index(drop=True) for side, x in sides.items()}
+            frames = {side: pandas.DataFrame(to_pandas(x)).reset_index(drop=True) for side, x in sides.items()}
             parts += [
                 frames[side].iloc[:, j].rename(f"{name}_{side}") for j, name in enumerate(names) for side in sides
             ]
         frame = pandas.concat(parts, axis=1)
-        return frame.set_index(self.original.index) if _is_frame(self.original) else frame
+        return frame.set_index(self.original.index) if library_of(self.original) == "pandas" else self._native(frame)
 
     def to_json(self) -> str:
         """Strict JSON that `from_json` reads back exactly: dtypes, missing and infinite values, labels and frames."""
@@ -231,6 +233,15 @@ class Explanation:
     def _repr_html_(self) -> str:
         return as_html(self)
 
+    def _native(self, frame: Any) -> Any:
+        """A pandas frame in the kind of the rows."""
+        kind = Kind.of(self.original)
+        if kind is None:
+            return frame
+        types = dict(zip(self.column_names or (), kind.types, strict=True))
+        sides = {f"{name}_{side}": each for name, each in types.items() for side in ("before", "after")}
+        return kind.frame(frame, [sides.get(name) for name in frame.columns])
+
     def _changed(self) -> Array:
         """(n, *shape) bool: the cells that differ, in lines that have a counterfactual."""
         (before, no_before), (after, no_after) = _comparable(self.original), _comparable(self.counterfactual)
@@ -239,32 +250,19 @@ class Explanation:
         return differ
 
 
-def _is_frame(x: Any) -> bool:
-    return hasattr(x, "iloc")
-
-
-def _take(x: Any, lines: Array) -> Any:
-    return x.iloc[lines] if _is_frame(x) else x[lines]
-
-
 def _plain(cell: Any) -> Any:
     return cell.item() if isinstance(cell, np.generic) else cell
 
 
-def _cells(x: Any) -> Array:
-    """(n, *shape): the cells of a table or an array."""
-    if not _is_frame(x):
-        return np.asarray(x)
-    return np.stack([x.iloc[:, j].to_numpy(dtype=object) for j in range(x.shape[1])], axis=1)
-
-
 def _comparable(x: Any) -> tuple[Array, Array]:
     """(n, *shape) each: the cells, and which of them are missing. Missing objects become None: NA does not compare."""
-    cells = _cells(x)
+    x = to_pandas(x)
+    cells = cells_of(x)
     if cells.dtype != object:
         return cells, np.asarray(cells != cells, dtype=bool)  # noqa: PLR0124 only NaN and NaT differ from themselves
-    if _is_frame(x):
-        missing = np.asarray(x.isna())
+    if library_of(x) is not None:
+        by_column = [np.asarray(x.iloc[:, at].isna(), dtype=bool) for at in range(x.shape[1])]
+        missing = np.stack(by_column, axis=1)
     else:
         missing = np.fromiter(map(is_missing, cells.ravel()), dtype=bool, count=cells.size).reshape(cells.shape)
     cells = cells.copy()
@@ -278,3 +276,9 @@ def _signed(x: Array) -> Array:
         numbers = [float(v) if isinstance(v, (int, float, np.number)) else math.nan for v in x.ravel()]
         return np.array(numbers, dtype=float).reshape(x.shape)
     return np.asarray(x, dtype=np.int64 if x.dtype.kind in "ub" else x.dtype)
+
+
+def _signed_frame(frame: Any) -> Any:
+    """Likewise for the columns of a pandas frame."""
+    unsigned = {name: dtype for name, dtype in frame.dtypes.items() if dtype.kind == "u"}
+    return frame.astype({name: "int64" if isinstance(d, np.dtype) else "Int64" for name, d in unsigned.items()})

@@ -131,9 +131,9 @@ class XGBoostAdapter:
 
     def _frame(self, frame: Any) -> Any:
         ordered = self._columns(frame)
-        if len(ordered.columns) != self._n_columns:
+        if ordered.shape[1] != self._n_columns:
             raise ModelError(
-                f"the frame has {len(ordered.columns)} columns; the XGBoost model was trained with {self._n_columns}."
+                f"the frame has {ordered.shape[1]} columns; the XGBoost model was trained with {self._n_columns}."
             )
         numbers = None if self._categorical else numbers_of(ordered)
         return ordered if numbers is None else numbers

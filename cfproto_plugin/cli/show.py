@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfproto_plugin.helpers.frames import load_pandas
+from cfproto_plugin.helpers.kinds import load_pandas
 from cfproto_plugin.report import aligned, pair, ranked
 from cfproto_plugin.tables.cells import is_missing
 

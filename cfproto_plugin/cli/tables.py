@@ -10,7 +10,7 @@ from typing import Any
 from cfproto_plugin.cli.models import reason
 from cfproto_plugin.cli.rules import column_names
 from cfproto_plugin.errors import InputError, did_you_mean
-from cfproto_plugin.helpers.frames import load_pandas
+from cfproto_plugin.helpers.kinds import load_pandas
 
 TABLES = (".csv", ".csv.gz", ".parquet")
 _LISTED = 5

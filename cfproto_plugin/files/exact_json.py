@@ -1,29 +1,35 @@
-"""Arrays, DataFrames, labels and settings as strict JSON, and back exactly.
+"""Arrays, frames of every kind, labels and settings as strict JSON, and back exactly.
 
-pandas is imported only where the data needs it.
+pandas, polars and pyarrow are imported only where the data needs them. A frame of polars or pyarrow is read as a pandas
+frame where its library is not installed.
 """
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 from cfproto_plugin.errors import InputError
-from cfproto_plugin.helpers.frames import load_pandas
+from cfproto_plugin.files.exact_cells import CELLS, name_of
+from cfproto_plugin.files.exact_tables import arrow_text, arrow_type, type_of, type_text
+from cfproto_plugin.helpers.kinds import cells_of, library_of, load_pandas, names_of
+from cfproto_plugin.helpers.native import native_column, native_frame
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.how import How
 
 
 def encode(value: Any, where: str) -> Any:
-    """JSON for a value: plain where JSON has the type, else an object whose "$type" names its reader in `_READ`.
+    """JSON for a value: plain where JSON has the type, else an object whose "$type" is in `_READ` or `CELLS`.
 
     where: what the value is, for messages.
     """
     kind, data, more = "", value, {}
+    if library_of(value) in {"polars", "pyarrow"}:
+        return _encode_table(value, where)
     if hasattr(value, "iloc"):
         kind, data = "frame", [_encode_named(value.iloc[:, j], where) for j in range(value.shape[1])]
         more = {axis: _encode_index(getattr(value, axis), where) for axis in ("columns", "index")}
@@ -31,10 +37,9 @@ def encode(value: Any, where: str) -> Any:
         return _encode_array(np.asarray(value), where)
     elif isinstance(value, float) and not math.isfinite(value):
         kind, data = "float", str(value)
-    elif type(value).__name__ == "NAType":
-        kind, data = "NA", None
-    elif isinstance(value, dt.datetime):
-        kind, data = "timestamp", value.isoformat()
+    elif name_of(value) in CELLS:
+        kind = name_of(value)
+        data = encode(CELLS[kind].write(value), where)
     elif isinstance(value, How):
         kind, data = "how", encode(vars(value), where)
     elif isinstance(value, (list, tuple)):
@@ -51,8 +56,8 @@ def encode(value: Any, where: str) -> Any:
 def _encode_array(x: Array, where: str) -> dict[str, Any]:
     """Numbers and strings as nested lists, dates as counts of their unit, objects one by one."""
     kind, data = x.dtype.kind, x.tolist()
-    if kind == "O":
-        data = [encode(item, where) for item in x.ravel()]
+    if kind in "OS":
+        data = [encode(item, where) for item in x.ravel().tolist()]
     elif kind in "mM":
         data = x.view(np.int64).tolist()
     elif kind not in "biufU" or x.dtype == np.longdouble:
@@ -60,6 +65,19 @@ def _encode_array(x: Array, where: str) -> dict[str, Any]:
     elif kind == "f" and not np.isfinite(x).all():
         data = np.where(np.isfinite(x), x.astype(object), x.astype(str).astype(object)).tolist()
     return {"$type": "array", "dtype": x.dtype.str, "shape": list(x.shape), "data": data}
+
+
+def _encode_table(frame: Any, where: str) -> dict[str, Any]:
+    """A frame of polars or pyarrow: its cells by column, and their types."""
+    library, names, cells = str(library_of(frame)), names_of(frame), cells_of(frame)
+    kinds = frame.dtypes if library == "polars" else frame.schema.types
+    return {
+        "$type": "table",
+        "library": library,
+        "names": names,
+        "types": [type_text(library, kind, f"{where}[{name!r}]") for name, kind in zip(names, kinds, strict=True)],
+        "data": [[encode(cell, f"{where}[{name!r}]") for cell in cells[:, at]] for at, name in enumerate(names)],
+    }
 
 
 def _encode_named(column: Any, where: str) -> dict[str, Any]:
@@ -80,7 +98,16 @@ def _encode_column(column: Any, where: str) -> dict[str, Any]:
         categories = _encode_index(column.dtype.categories, where)
         return {"$type": "category", "data": codes.tolist(), "index": categories, "ordered": column.dtype.ordered}
     cells = [encode(cell, where) for cell in column.to_numpy(dtype=object)]
-    return {"$type": "extension", "dtype": str(column.dtype), "data": cells}
+    return {"$type": "extension", "dtype": _encode_dtype(column.dtype), "data": cells}
+
+
+def _encode_dtype(dtype: Any) -> Any:
+    """The name of a pandas dtype; those of strings and Arrow types share names, so they are written in full."""
+    if hasattr(dtype, "pyarrow_dtype"):
+        return {"arrow": arrow_text(dtype.pyarrow_dtype)}
+    if hasattr(dtype, "storage") and hasattr(dtype, "na_value"):
+        return {"storage": dtype.storage, "na_value": encode(dtype.na_value, "dtype")}
+    return str(dtype)
 
 
 def _encode_index(index: Any, where: str) -> dict[str, Any]:
@@ -98,13 +125,16 @@ def decode(value: Any) -> Any:
     if isinstance(value, list):
         return [decode(item) for item in value]
     if isinstance(value, dict):
-        return _READ[value["$type"]](value) if "$type" in value else {key: decode(item) for key, item in value.items()}
+        kind = value.get("$type")
+        if kind in CELLS:
+            return CELLS[kind].read(decode(value["data"]))
+        return {key: decode(item) for key, item in value.items()} if kind is None else _READ[kind](value)
     return value
 
 
 def _read_array(value: dict[str, Any]) -> Any:
     dtype = np.dtype(value["dtype"])
-    if dtype.kind == "O":
+    if dtype.kind in "OS":
         x = np.fromiter(decode(value["data"]), dtype)
     else:
         x = np.array(value["data"], dtype=np.int64 if dtype.kind in "mM" else dtype).view(dtype)
@@ -114,6 +144,28 @@ def _read_array(value: dict[str, Any]) -> Any:
 def _read_index(value: dict[str, Any]) -> Any:
     cells = decode(value["data"])
     return load_pandas().Index(cells, dtype=cells.dtype, name=decode(value["names"])[0])
+
+
+def _read_extension(value: dict[str, Any]) -> Any:
+    pd, dtype = load_pandas(), value["dtype"]
+    if not isinstance(dtype, str):
+        dtype = pd.ArrowDtype(arrow_type(dtype["arrow"])) if "arrow" in dtype else _read_string(dtype)
+    return pd.array(decode(value["data"]), dtype=dtype)
+
+
+def _read_string(dtype: dict[str, Any]) -> Any:
+    """pandas before 2.3 knows no missing value of strings but NA."""
+    pd, missing = load_pandas(), decode(dtype["na_value"])
+    return pd.StringDtype(dtype["storage"], **({} if missing is pd.NA else {"na_value": missing}))
+
+
+def _read_table(value: dict[str, Any]) -> Any:
+    library, names, cells = value["library"], value["names"], decode(value["data"])
+    if find_spec(library) is None:
+        return load_pandas().DataFrame(dict(zip(names, cells, strict=True)))
+    kinds = [type_of(library, kind) for kind in value["types"]]
+    columns = [native_column(library, *each, nan=True) for each in zip(names, cells, kinds, strict=True)]
+    return native_frame(library, names, columns)
 
 
 def _read_frame(value: dict[str, Any]) -> Any:
@@ -129,7 +181,8 @@ _READ: dict[str, Callable[[dict[str, Any]], Any]] = {
     "dict": lambda v: {decode(key): decode(item) for key, item in v["data"]},
     "frame": _read_frame,
     "category": lambda v: load_pandas().Categorical.from_codes(v["data"], decode(v["index"]), ordered=v["ordered"]),
-    "extension": lambda v: load_pandas().array(decode(v["data"]), dtype=v["dtype"]),
+    "extension": _read_extension,
+    "table": _read_table,
     "index": _read_index,
     "multiindex": lambda v: load_pandas().MultiIndex.from_arrays(decode(v["data"]), names=decode(v["names"])),
     "range": lambda v: load_pandas().RangeIndex(*v["data"], name=decode(v["names"])[0]),

@@ -3,7 +3,8 @@
 Arrays in, arrays out; no framework is imported.
 """
 
-from cfproto_plugin.helpers.frames import FrameColumns, column_order, load_pandas, numbers_of, table_rows
+from cfproto_plugin.helpers.frames import FrameColumns, column_order, numbers_of, table_rows
+from cfproto_plugin.helpers.kinds import library_of, load_pandas, take, to_pandas
 from cfproto_plugin.helpers.nearest import nearest_first
 from cfproto_plugin.helpers.networks import Network, NetworkAdapter
 from cfproto_plugin.helpers.probabilities import Meaning, Output, ScoreReader, score_rows, softmax, two_columns
@@ -17,12 +18,15 @@ __all__ = [
     "Output",
     "ScoreReader",
     "column_order",
+    "library_of",
     "load_pandas",
     "nearest_first",
     "numbers_of",
     "score_rows",
     "softmax",
     "table_rows",
+    "take",
+    "to_pandas",
     "tree_probabilities",
     "tree_scores",
     "tree_thresholds",

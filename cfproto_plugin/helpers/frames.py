@@ -1,4 +1,4 @@
-"""DataFrames for models that take their columns by name or by position. pandas is imported only where it is needed."""
+"""Data frames for models that take their columns by name or by position."""
 
 from __future__ import annotations
 
@@ -9,18 +9,8 @@ from typing import Any
 import numpy as np
 
 from cfproto_plugin.errors import InputError, ModelError, did_you_mean
+from cfproto_plugin.helpers.kinds import library_of, names_of, select, to_pandas
 from cfproto_plugin.protocols import Array
-
-
-def load_pandas() -> Any:
-    """Import pandas, or say how to install it."""
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError(
-            "data frames need pandas, which is not installed: pip install 'cfproto-plugin[pandas]'"
-        ) from error
-    return pd
 
 
 def column_order(
@@ -75,10 +65,10 @@ class FrameColumns:
         if self.names is None:
             return frame
         columns, order = self._seen
-        if frame.columns is not columns:
-            order = column_order(frame.columns, self.names, "the frame", self._spell)
-            self._seen = frame.columns, order
-        return frame if order is None else frame[order]
+        if columns is None or frame.columns is not columns:
+            order = column_order(names_of(frame), self.names, "the frame", self._spell)
+            self._seen = frame.columns if library_of(frame) == "pandas" else None, order
+        return frame if order is None else select(frame, order)
 
 
 def table_rows(x: Array, n_columns: int, model: str) -> Array:
@@ -97,6 +87,7 @@ def numbers_of(frame: Any) -> Array | None:
 
     Frameworks take a frame column by column: about 2 ms for 30 columns, where an array takes 0.2 ms.
     """
+    frame = to_pandas(frame)
     if not all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in frame.dtypes):
         return None
     return np.ascontiguousarray(frame.to_numpy(np.float64))

@@ -10,6 +10,7 @@ import numpy as np
 
 from cfproto_plugin.errors import InputError, did_you_mean
 from cfproto_plugin.explanation import Explanation
+from cfproto_plugin.helpers.kinds import library_of, to_pandas
 from cfproto_plugin.metrics.interpretability import im1, im2, neighbour_distance
 from cfproto_plugin.metrics.sparsity import elastic_net, l0, l1, l2
 from cfproto_plugin.metrics.table import MetricTable, join, summarise
@@ -103,7 +104,8 @@ def _by_line(explanation: Explanation) -> Any:
 
 def _numbers(x: Any, lines: Array) -> Array | None:
     """The chosen rows as an array of numbers; None if a column holds words."""
-    if hasattr(x, "iloc"):
+    x = to_pandas(x)
+    if library_of(x) is not None:
         if not all(getattr(dtype, "kind", "O") in "iufb" for dtype in x.dtypes):
             return None
         return np.asarray(x.iloc[lines].to_numpy(dtype=float))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cfproto_plugin.errors import InputError
-from cfproto_plugin.helpers.frames import load_pandas
+from cfproto_plugin.helpers.kinds import load_pandas
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.report import aligned
 

@@ -15,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from cfproto_plugin.errors import CfprotoError, ModelError, PluginError
+from cfproto_plugin.helpers.kinds import take
 from cfproto_plugin.helpers.trees import tree_thresholds
 from cfproto_plugin.plugins.factories import Origin
 from cfproto_plugin.protocols import Array, ModelAdapter, PrototypeProvider, Pullback, TreeEnsemble
@@ -189,6 +190,6 @@ def _method(adapter: Any, name: str) -> Callable[..., Any] | None:
 
 def _parts(x: Any, size: int) -> Iterator[Any]:
     """`size` rows each, the last part shorter."""
-    rows = x if isinstance(x, np.ndarray) else x.iloc
     for start in range(0, len(x), size):
-        yield rows[start : start + size].copy()
+        part = take(x, slice(start, start + size))
+        yield part.copy() if hasattr(part, "copy") else part  # pyarrow's tables cannot be written to

@@ -10,8 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from cfproto_plugin.helpers.kinds import cells_of
 from cfproto_plugin.report.pictures import pictures
 from cfproto_plugin.report.style import CSS
 from cfproto_plugin.report.words import classes_text, counted, feature_name, pair, ranked, swing, value_text
@@ -88,7 +87,7 @@ def _table(line: Explanation) -> str:
     shown, rest = (f'<table class="changes">{heads}{"".join(r)}</table>' for r in (rows[:_SHOWN], rows[_SHOWN:]))
     smaller = _folded(counted(len(changes) - _SHOWN, "smaller change"), rest) if len(rows) > _SHOWN else ""
     changed = {change.feature for change in changes}
-    values = zip(line.column_names or (), np.asarray(line.original, dtype=object)[0], strict=False)
+    values = zip(line.column_names or (), cells_of(line.original)[0], strict=False)
     same = [(name, value_text(value)) for name, value in values if name not in changed]
     noun = "unchanged feature" if line.found[0] else "feature"
     return f"{shown if rows else ''}{smaller}{_folded(counted(len(same), noun), _list(same)) if same else ''}"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cfproto_plugin.errors import InputError
-from cfproto_plugin.helpers import FrameColumns, load_pandas
+from cfproto_plugin.helpers import FrameColumns, load_pandas, to_pandas
 from cfproto_plugin.protocols import Array
 
 SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
@@ -64,14 +64,14 @@ class Rows:
     def native(self, x: Any) -> Any:
         """Return the rows as the model's own methods want them."""
         if hasattr(x, "columns"):
-            return self._in_order(x) if self.accepts_frames else _without_na(x.to_numpy())
+            return self._in_order(x) if self.accepts_frames else _without_na(to_pandas(x).to_numpy())
         rows = _flat(x)
         return rows if self.names is None or not isinstance(rows, np.ndarray) else self._frame(rows)
 
     def array(self, x: Any) -> Array:
         """Return the rows as a float array (n, columns) for a model that is recomputed."""
         if hasattr(x, "columns"):
-            x = _without_na(self._columns(x).to_numpy())
+            x = _without_na(to_pandas(self._columns(x)).to_numpy())
         rows: Array = _flat(np.asarray(x))
         if rows.dtype.kind != "f":
             rows = rows.astype(np.float64)

@@ -20,7 +20,7 @@ from scipy.sparse import issparse
 from cfproto_adapters.sklearn_parts.gradients import agree
 from cfproto_adapters.sklearn_parts.inputs import Rows, kind
 from cfproto_plugin.errors import ModelError
-from cfproto_plugin.helpers import tree_probabilities, tree_scores
+from cfproto_plugin.helpers import take, tree_probabilities, tree_scores
 from cfproto_plugin.protocols import Array, Tree, TreeEnsemble
 
 TREES = ("DecisionTreeClassifier", "ExtraTreeClassifier")
@@ -123,7 +123,7 @@ def as_predicted(p: Array, asked: Array, model: Any, native: Any) -> Array:
     """
     if not asked.size:
         return p
-    rows = native if len(asked) == len(p) else native.iloc[asked] if hasattr(native, "iloc") else native[asked]
+    rows = native if len(asked) == len(p) else take(native, asked)
     is_label = np.asarray(model.predict(rows)).reshape(-1, 1) == np.asarray(model.classes_)
     top = p.argmax(axis=1)
     top[asked] = np.where(is_label.any(axis=1), is_label.argmax(axis=1), top[asked])
