@@ -1,0 +1,313 @@
+"""What is wrong with an answer, found out without the code that gave it."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cfproto_plugin import Explanation
+from cfproto_plugin.errors import CfprotoError
+
+from .draw import Case, is_amount, levels_of
+from .rows import as_pandas, brought, fingerprint, is_missing, is_same, row, value_of
+
+STATUSES = {"found", "fallback", "not_found", "infeasible", "error"}
+GRID = 1e-6  # how far a multiple of a step may be from a whole number, relatively
+
+
+def run(case: Case) -> tuple[list[str], dict[str, int]]:
+    """Explain the case: what is wrong, and how many lines have which status."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return _run(case)
+        except CfprotoError as error:
+            return ([] if justified(case, error) else [f"{type(error).__name__}: {error}"]), {"refused": len(case.x)}
+        except Exception as error:  # noqa: BLE001 a raw traceback is what is looked for
+            place = _place(error)
+            return [f"raw traceback: {type(error).__name__}: {str(error)[:300]} ({place})"], {"crashed": len(case.x)}
+
+
+def _place(error: BaseException) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "" if trace is None else f"{trace.tb_frame.f_code.co_filename.rsplit('/', 2)[-1]}:{trace.tb_lineno}"
+
+
+def justified(case: Case, error: CfprotoError) -> bool:
+    """The refusals that a drawn case can deserve: a model that was fitted again, has no scores, or knows one class."""
+    if case.again:
+        return "fit" in str(error)
+    if case.name == "hard voting":
+        return "gives no probabilities" in str(error)
+    return len(set(np.asarray(case.owned.labels(case.train)).tolist())) < 2
+
+
+def _run(case: Case) -> tuple[list[str], dict[str, int]]:
+    before = {name: fingerprint(getattr(case, name)) for name in ("train", "x", "target", "single")}
+    explainer = case.explainer().fit(case.train)
+    if case.seed % 6 == 0:
+        explainer = _pickled(explainer)
+    if case.again:
+        shuffled = np.random.default_rng(1).permutation(np.asarray(case.owned.labels(case.train)))
+        case.owned.model.fit(case.train.copy(), shuffled)
+    given = case.x if case.single is None else case.single
+    if case.library != "pandas":
+        given = brought(case.x, case.library, given)
+    before["given"] = fingerprint(given)
+    target = case.target if case.single is None else _first(case.target)
+    e = explainer.explain(given, target=target, n=case.n, time_budget=case.budget)
+    after = {name: fingerprint(getattr(case, name, given)) for name in before}
+    problems = [f"{name} was changed" for name in before if after[name] != before[name]] + _written(e)
+    if not isinstance(given, (np.ndarray, pd.Series, pd.DataFrame)):
+        problems += _kept(given, e)
+        e = in_pandas(case, e)
+    problems += _whole(case, e)
+    problems += [f"line {i}: {text}" for i in range(len(e)) for text in _line(case, e, i)]
+    problems += _asked(case, e) + _alone(case, explainer, e)
+    status, counts = np.unique(e.status.astype(str), return_counts=True)
+    return problems, dict(zip(status.tolist(), counts.tolist(), strict=True))
+
+
+def _pickled(explainer: Any) -> Any:
+    """The explainer through a pickle, if its model goes through one."""
+    try:
+        pickle.dumps(explainer.model)
+    except Exception:  # noqa: BLE001 local functions and classes do not
+        return explainer
+    return pickle.loads(pickle.dumps(explainer))  # noqa: S301 our own
+
+
+def _first(target: Any) -> Any:
+    return (
+        target[:1] if isinstance(target, np.ndarray) else target.iloc[:1] if isinstance(target, pd.Series) else target
+    )
+
+
+def _kept(given: Any, e: Explanation) -> list[str]:
+    """Tables of Polars and Arrow come back in their type, with their columns and, if all rows are answered, dtypes."""
+    new = e.counterfactual
+    if type(new) is not type(given):
+        return [f"{type(new)} for {type(given)}"]
+    names = (
+        (list(new.schema.names), list(given.schema.names))
+        if hasattr(new.schema, "names")
+        else (new.columns, given.columns)
+    )
+    same = not e.found.all() or new.schema == given.schema
+    return [] if names[0] == names[1] and same else [f"schema {new.schema} for {given.schema}"]
+
+
+def in_pandas(case: Case, e: Explanation) -> Explanation:
+    """The same result in the pandas types of the case's rows."""
+    frames = {name: as_pandas(getattr(e, name)) for name in ("original", "counterfactual")}
+    for name, frame in frames.items():
+        frame.index = case.x.index[e.row]
+        if name == "original" or e.found.all():
+            frames[name] = frame.astype(dict(zip(case.x.columns, case.x.dtypes, strict=True)))
+    return replace(e, **frames)
+
+
+def _whole(case: Case, e: Explanation) -> list[str]:
+    """Shape, type, names, index and dtypes of the answer."""
+    out = []
+    lines = np.repeat(np.arange(len(case.x)), case.n)
+    if not np.array_equal(e.row, lines):
+        return [f"rows {e.row.tolist()} for {len(case.x)} rows and n {case.n}"]
+    if case.single is None and type(e.counterfactual) is not type(case.x):
+        out.append(f"{type(e.counterfactual)} for {type(case.x)}")
+    if isinstance(case.x, pd.DataFrame) and case.single is None:
+        if not e.counterfactual.columns.equals(case.x.columns):
+            out.append(f"columns {list(e.counterfactual)}")
+        if not e.counterfactual.index.equals(case.x.index[lines]):
+            out.append("the index was not kept")
+        kept = [a == b for a, b in zip(e.counterfactual.dtypes, case.x.dtypes, strict=True)]
+        if e.found.all() and not all(kept):
+            out.append(f"dtypes {list(e.counterfactual.dtypes)} for {list(case.x.dtypes)}")
+    elif case.single is None and e.found.all() and e.counterfactual.dtype != case.x.dtype:
+        out.append(f"dtype {e.counterfactual.dtype} for {case.x.dtype}")
+    if set(e.status) - STATUSES:
+        out.append(f"status {set(e.status) - STATUSES}")
+    return out
+
+
+def _line(case: Case, e: Explanation, i: int) -> list[str]:
+    """One line: cells, rules, class, counts."""
+    if not e.found[i]:
+        named = e.counterfactual_class[i] is not None
+        return ["no reason"] * (not e.message[i]) + [f"class {e.counterfactual_class[i]} without a row"] * named
+    before, after = row(case.x, int(e.row[i])), row(e.counterfactual, i)
+    out, changed = [], []
+    for name, own in before.items():
+        if is_same(own, after[name]):
+            exact = repr(value_of(own)) == repr(value_of(after[name])) and _keeps_type(own, after[name], e)
+            out += [] if exact else [f"unchanged cell {name!r} was {own!r} and is {after[name]!r}"]
+        else:
+            changed.append(name)
+        out += [f"{text}: {name!r} from {own!r} to {after[name]!r}" for text in broken(case, name, own, after[name])]
+    if len(changed) != e.n_changes[i]:
+        out.append(f"{len(changed)} cells differ, n_changes is {e.n_changes[i]}")
+    if len(changed) > case.search.get("max_changes", math.inf):
+        out.append(f"{len(changed)} changes, at most {case.search['max_changes']} allowed")
+    for relation in case.rules.get("relations", ()):
+        left, right = relation.split(" <= ")
+        out += [] if value_of(after[left]) <= value_of(after[right]) else [f"{relation} does not hold"]
+    return out + _class(case, e, i, bool(changed))
+
+
+def _keeps_type(own: Any, new: Any, e: Explanation) -> bool:
+    """Rows without an answer hold missing values, for which whole numbers and truths need other dtypes."""
+    return not e.found.all() or type(own) is type(new)
+
+
+def _class(case: Case, e: Explanation, i: int, changed: bool) -> list[str]:
+    claimed, own = e.counterfactual_class[i], e.original_class[i]
+    if case.wanted is None:
+        return [] if claimed != own and changed else [f"class {claimed!r} for a row of class {own!r}"]
+    wanted = case.wanted[int(e.row[i])]
+    return [] if claimed in wanted else [f"class {claimed!r}, wanted {wanted}"]
+
+
+def broken(case: Case, name: Any, own: Any, new: Any) -> list[str]:
+    """The rules that a cell breaks."""
+    rules, same = case.rules, is_same(own, new)
+    out = ["immutable"] * (name in rules.get("immutable", ()) and not same)
+    if not is_amount(case.train, name):
+        levels = levels_of(case.train, name)
+        out += ["not allowed"] * (name in rules.get("allowed", {}) and new not in rules["allowed"][name])
+        if not same and levels and not (column_has_missing(case, name) if is_missing(new) else new in levels):
+            out.append("unknown category")
+        return out
+    old, value = value_of(own), value_of(new)
+    if value != value:  # noqa: PLR0124 missing
+        return out + ["a number went missing"] * (not same)
+    low, high = rules.get("ranges", {}).get(name) or _span(case, name, old)
+    slack = GRID * max(1.0, abs(value)) if name not in rules.get("ranges", {}) else 0.0
+    out += ["out of range"] * (not same or name in rules.get("ranges", {})) * (not low - slack <= value <= high + slack)
+    out += ["increasing"] * (name in rules.get("increasing", ()) and value < old)
+    out += ["decreasing"] * (name in rules.get("decreasing", ()) and value > old)
+    step = rules.get("step", {}).get(name, 1.0 if name in rules.get("integer", ()) else 0.0)
+    if step and not same:
+        steps = value / step
+        out += ["off the grid"] * (abs(steps - round(steps)) > GRID * max(1.0, abs(steps)))
+    return out
+
+
+def column_has_missing(case: Case, name: Any) -> bool:
+    return bool(case.train[name].isna().any())
+
+
+def _span(case: Case, name: Any, own: float) -> tuple[float, float]:
+    """Without a range a number stays between the training data and the row."""
+    column = case.train[name] if isinstance(case.train, pd.DataFrame) else pd.Series(case.train[:, name])
+    return float(np.nanmin([column.min(), own])), float(np.nanmax([column.max(), own]))
+
+
+def _asked(case: Case, e: Explanation) -> list[str]:
+    """The model's owner asks it about every answer, all at once and one by one, and about the rows themselves."""
+    found = np.flatnonzero(e.found)
+    out = []
+    if len(found):
+        rows = as_given(case, e, found)
+        for how, labels in (("in one batch", case.owned.labels(rows)), ("one by one", _one_by_one(case, rows))):
+            false = [k for k, label in enumerate(labels) if label != e.counterfactual_class[found[k]]]
+            out += [
+                f"line {found[k]}: {how} the model says {labels[k]!r}, claimed {e.counterfactual_class[found[k]]!r}"
+                for k in false
+            ]
+        out += _probabilities(case, e, found, rows)
+    read = np.flatnonzero((e.status != "error") & (np.searchsorted(e.row, e.row) == np.arange(len(e))))
+    labels = _one_by_one(case, rows_at(case.x, e.row[read])) if case.bad else _at_once(case, e.row[read])
+    for i, label in zip(read, labels, strict=True):
+        if label != e.original_class[i]:
+            out.append(f"line {i}: original class {e.original_class[i]!r}, the model says {label!r}")
+    return out + _errors(case, e)
+
+
+def _errors(case: Case, e: Explanation) -> list[str]:
+    """A row is an error if its model refuses it, and never if it is one like the training rows."""
+    out = []
+    for i, status in enumerate(e.status):
+        at = int(e.row[i])
+        if status == "error" and at not in case.bad and not _refused(case, at):
+            out.append(f"line {i}: error for a good row: {e.message[i]}")
+        if status != "error" and at in case.bad and _refused(case, at):
+            out.append(f"line {i}: {status}, but the model refuses the row ({case.bad[at]})")
+    return out
+
+
+def _refused(case: Case, at: int) -> bool:
+    try:
+        rows = rows_at(case.x, [at])
+        labels = case.owned.labels(rows)
+        proba = None if case.owned.proba is None else case.owned.proba(rows)
+    except Exception:  # noqa: BLE001 whatever the user's model raises
+        return True
+    return len(labels) != 1 or (proba is not None and bool(np.isnan(proba).any()))
+
+
+def as_given(case: Case, e: Explanation, lines: np.ndarray) -> Any:
+    """The answers in the dtype of the rows, as the user would put them to the model."""
+    rows = rows_at(e.counterfactual, lines)
+    if isinstance(case.x, pd.DataFrame):
+        return rows.astype(dict(zip(case.x.columns, case.x.dtypes, strict=True)))
+    return rows.astype(case.x.dtype)
+
+
+def rows_at(x: Any, at: Any) -> Any:
+    return x.iloc[at].copy() if isinstance(x, pd.DataFrame) else np.array(x[at])
+
+
+def _one_by_one(case: Case, rows: Any) -> list:
+    return [case.owned.labels(rows_at(rows, [k]))[0] for k in range(len(rows))]
+
+
+def _at_once(case: Case, rows: np.ndarray) -> Any:
+    return case.owned.labels(rows_at(case.x, rows)) if len(rows) else []
+
+
+def _probabilities(case: Case, e: Explanation, found: np.ndarray, rows: Any) -> list[str]:
+    if case.owned.proba is None:
+        return []
+    proba = np.asarray(case.owned.proba(rows), dtype=float)
+    off = np.abs(proba - e.counterfactual_proba[found]).max(axis=1)
+    out = [f"line {found[k]}: probabilities off by {off[k]:.2g}" for k in np.flatnonzero(off > case.kind.near)]
+    least = case.search.get("min_proba")
+    if least is not None:
+        place = [e.classes.tolist().index(label) for label in e.counterfactual_class[found].tolist()]
+        own = proba[np.arange(len(found)), place]
+        out += [
+            f"line {found[k]}: probability {own[k]:.4f} below {least}"
+            for k in np.flatnonzero(own < least - case.kind.near)
+        ]
+    return out
+
+
+def _alone(case: Case, explainer: Any, e: Explanation) -> list[str]:
+    """One row alone gets the status and class it got in the batch."""
+    if case.budget is not None or case.single is not None or len(case.x) < 2 or case.again:
+        return []
+    at = min(case.bad, default=case.seed % len(case.x))
+    target = case.target[[at]] if isinstance(case.target, np.ndarray) else case.target
+    target = case.target.iloc[[at]] if isinstance(case.target, pd.Series) else target
+    single = explainer.explain(rows_at(case.x, [at]), target=target, n=case.n)
+    lines = np.flatnonzero(e.row == at)
+    batch = [(e.status[i], e.counterfactual_class[i]) for i in lines]
+    alone = list(zip(single.status, single.counterfactual_class, strict=True))
+    return [] if batch == alone else [f"row {at}: {batch} in the batch, {alone} alone"]
+
+
+def _written(e: Explanation) -> list[str]:
+    """The result can be printed, tabulated, sliced, copied and written as JSON."""
+    repr(e), e.to_frame(), e.changes(), copy.deepcopy(e), e[0], e._repr_html_()
+    again = Explanation.from_json(e.to_json())
+    same = np.array_equal(again.status, e.status) and fingerprint(again.counterfactual) == fingerprint(e.counterfactual)
+    return [] if same else ["JSON does not come back as it was"]

@@ -1,0 +1,78 @@
+"""Cells, rows and tables compared strictly."""
+
+from __future__ import annotations
+
+import math
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+
+def brought(x: pd.DataFrame, library: str, otherwise: Any) -> Any:
+    """A DataFrame in another library's type; `otherwise` if it is not installed or cannot hold it as it is."""
+    if find_spec(library) is None or find_spec("pyarrow") is None:
+        return otherwise
+    try:
+        if library == "polars":
+            import polars as pl
+
+            other = pl.from_pandas(x.reset_index(drop=True))
+        else:
+            import pyarrow as pa
+
+            other = pa.Table.from_pandas(x, preserve_index=False)
+        back = as_pandas(other)
+    except Exception:  # noqa: BLE001 lists beside texts, mixed columns: their types cannot hold them
+        return otherwise
+    same = [all(map(is_same, back[name], x[name])) for name in x]
+    return other if all(same) else otherwise
+
+
+def as_pandas(x: Any) -> pd.DataFrame:
+    return x if isinstance(x, pd.DataFrame) else x.to_pandas()
+
+
+def fingerprint(x: Any) -> Any:
+    """Everything about a table, array or target that a user could see change."""
+    if isinstance(x, pd.DataFrame):
+        columns = [fingerprint(x.iloc[:, at]) for at in range(x.shape[1])]
+        return ("frame", repr(list(x.columns)), repr(x.columns.names), columns)
+    if isinstance(x, pd.Series):
+        return (str(x.dtype), repr(x.name), repr(list(x.index)), [(type(cell), repr(cell)) for cell in x])
+    if isinstance(x, np.ndarray):
+        cells = [repr(cell) for cell in x.ravel()] if x.dtype == object else x.tobytes()
+        return (x.dtype.str, x.shape, x.flags.writeable, cells)
+    if hasattr(x, "to_pandas"):
+        return (str(x.schema), fingerprint(x.to_pandas()))
+    return (type(x), repr(x))
+
+
+def row(x: Any, i: int) -> dict[Any, Any]:
+    """The cells of a row by name or place, each in its own type."""
+    if isinstance(x, pd.DataFrame):
+        return {name: x[name].iloc[i] for name in x}
+    return dict(enumerate(x[i]))
+
+
+def is_missing(cell: Any) -> bool:
+    return (
+        cell is None or cell is pd.NA or cell is pd.NaT or (isinstance(cell, (float, np.floating)) and math.isnan(cell))
+    )
+
+
+def is_same(a: Any, b: Any) -> bool:
+    if is_missing(a) or is_missing(b):
+        return is_missing(a) and is_missing(b)
+    return bool(a == b)
+
+
+def value_of(cell: Any) -> Any:
+    """A cell as Python has it: numbers of NumPy without their type, a missing number as NaN."""
+    if cell is pd.NA:
+        return math.nan
+    cell = cell.item() if isinstance(cell, np.generic) else cell
+    if isinstance(cell, bool):
+        return cell
+    return float(cell) if isinstance(cell, float) or (isinstance(cell, int) and abs(cell) < 2**53) else cell
