@@ -15,7 +15,7 @@ from cfproto_plugin.fitted import Fitted, Models
 from cfproto_plugin.plugins.versions import versions
 from cfproto_plugin.protocols import Array, CategoryDistance, ModelAdapter, PrototypeProvider
 from cfproto_plugin.report.sentences import how_in_words, why_not_in_words
-from cfproto_plugin.search.clock import Clock, Progress, reporting
+from cfproto_plugin.search.clock import Clock, Pace, Progress, reporting
 from cfproto_plugin.search.how import How
 from cfproto_plugin.search.judge import Judge, margin_of
 from cfproto_plugin.search.model import Answer, SearchModel
@@ -87,7 +87,8 @@ class CounterfactualExplainer:
         target: a label, or a list, tuple or set of allowed labels; an array or Series is one label per row; None is any
         other class. n: how many different ones per row, best first; the result has n lines per row, and `row` says
         which. features: other rules for this call. time_budget: seconds, after which the best found so far is
-        returned. progress: True, False, or a function that is called with the fraction done.
+        returned, and the nearest training row that keeps the rules for rows without; one search for these and one call
+        of the model may go beyond it. progress: True, False, or a function that is called with the fraction done.
         """
         start = time.perf_counter()
         fitted = self._require_fitted()
@@ -95,7 +96,8 @@ class CounterfactualExplainer:
         x = as_batch(x)
         table = fitted.space.columns.read(x)
         space = fitted.space if features is None else self._space(features)
-        model = SearchModel(fitted.classifier, space, len(fitted.classes), fitted.tuning)
+        pace = Pace()
+        model = SearchModel(fitted.classifier, space, len(fitted.classes), fitted.tuning, pace)
         answer = model.first_answer(table, "x")
         group = np.repeat(np.arange(len(table)), n)
         allowed = allowed_classes(target, fitted.classes, answer.label)[group]
@@ -104,7 +106,8 @@ class CounterfactualExplainer:
         lines.settle(contradictions(space, rows), space.broken(rows.table, rows))
         todo = np.flatnonzero(lines.unsolved)
         with reporting(progress, "explaining") as tick:
-            clock = Clock(len(todo), np.inf if time_budget is None else start + time_budget, tick)
+            pace.deadline = np.inf if time_budget is None else start + time_budget
+            clock = Clock(len(todo), pace.deadline, tick)
             task = Task(rows.take(todo), allowed[todo], group[todo], space, fitted.config, fitted.tuning)
             solved = solve(Judge(task, model), clock, fitted.guide)
         lines.fill(todo, task, solved)
@@ -112,9 +115,12 @@ class CounterfactualExplainer:
             "n_predict_calls": model.calls,
             "n_polish_calls": solved.polish_calls,
             "n_predicted_rows": model.predicted,
+            "n_gradients": model.gradients,
         }
         given = x.iloc[group] if is_frame(x) else x
-        return self._explanation(given, lines, counts, time.perf_counter() - start)
+        seconds = time.perf_counter() - start
+        facts = {**counts, "budget": _budget(time_budget, seconds, spent=not solved.in_time), "seconds": seconds}
+        return self._explanation(given, lines, facts)
 
     __call__ = explain
 
@@ -141,8 +147,8 @@ class CounterfactualExplainer:
         fitted = self._require_fitted()
         return fitted.space.with_rules(features, fitted.guide.train)
 
-    def _explanation(self, x: Any, lines: _Lines, counts: dict[str, int], seconds: float) -> Explanation:
-        fitted = self._require_fitted()
+    def _explanation(self, x: Any, lines: _Lines, facts: dict[str, Any]) -> Explanation:
+        fitted, seconds = self._require_fitted(), facts["seconds"]
         columns = fitted.space.columns
         return Explanation(
             original=columns.to_user(lines.original, x),
@@ -169,8 +175,7 @@ class CounterfactualExplainer:
                 "classes_without_prototype": list(fitted.absent),
                 "versions": versions(self.model),
                 "seed": self.seed,
-                **counts,
-                "seconds": seconds,
+                **facts,
             },
         )
 
@@ -262,6 +267,11 @@ def _check_numbers(n: Any, time_budget: Any) -> None:
         raise InputError(f"time_budget is {time_budget!r}; expected a positive number of seconds, or None")
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
         raise InputError(f"n is {n!r}; expected how many counterfactuals per row, a whole number of at least 1")
+
+
+def _budget(given: float | None, seconds: float, *, spent: bool) -> dict[str, Any]:
+    """What became of the time budget: None without one."""
+    return {"seconds": given, "spent": spent, "overrun": 0.0 if given is None else max(0.0, seconds - given)}
 
 
 def _named(classes: Array, columns: Array) -> Array:

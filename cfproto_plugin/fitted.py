@@ -89,6 +89,7 @@ class Fitted:
             _gradient(models.autoencoder, config),
             train,
             answer.label,
+            np.take_along_axis(answer.proba, answer.label[:, None], axis=1)[:, 0],
             _splits(models.classifier, columns) if plan.polish > 0 else None,
         )
         k = None if not isinstance(prototypes, str) else config.k or _default_k(prototypes, models.encoder)

@@ -65,6 +65,11 @@ class Capabilities(Protocol):
         """The largest batch that `predict` takes."""
         ...
 
+    @property
+    def fixed_rows(self) -> int:
+        """The size of every batch, of a model that was exported for one: shorter ones are filled up with copies."""
+        ...
+
     def labels(self, x: Array) -> Array:
         """The model's own decision for rows (n, *shape): columns (n,) of `predict`.
 

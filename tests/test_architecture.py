@@ -54,6 +54,7 @@ IMPORTERS = {"import_module", "__import__", "find_spec"}
 PROTOCOLS = {"ModelAdapter", "GradientAdapter", "Capabilities", "PrototypeProvider", "CategoryDistance"}
 CAPABILITIES = {
     *("vjp", "quick", "trees", "thresholds", "labels", "classes", "accepts_frames", "feature_names", "max_rows"),
+    "fixed_rows",
     *("space", "cfproto_origin"),
 }
 

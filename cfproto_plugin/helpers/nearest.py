@@ -1,10 +1,12 @@
-"""The prototypes of all classes in order of distance, for any provider."""
+"""The nearest of many points, and the prototypes of all classes in order of distance, for any provider."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from cfproto_plugin.protocols import Array
+
+_GROUP = 64  # columns of a group
 
 
 def nearest_first(points: Array, classes: Array, distance: Array, allowed: Array) -> tuple[Array, Array]:
@@ -21,3 +23,22 @@ def nearest_first(points: Array, classes: Array, distance: Array, allowed: Array
     rows = np.arange(len(points))[:, None]
     order = order[rows, column]
     return points[rows, order], np.where(count[:, None] > 0, classes[order], -1)
+
+
+def shortlist(distance: Array, count: int) -> Array:
+    """Positions (n, count) of the smallest of distances (n, N), in no order; all of them if count is N or more.
+
+    The `count` smallest lie in the `count` groups of columns whose own smallest are smallest; only these are sorted.
+    """
+    n, width = distance.shape
+    if count >= width:
+        return np.broadcast_to(np.arange(width), distance.shape)
+    groups = width // _GROUP
+    if groups <= 2 * count:
+        return np.argpartition(distance, count - 1, axis=1)[:, :count]
+    least = distance[:, : groups * _GROUP].reshape(n, groups, _GROUP).min(axis=2)
+    chosen = np.argpartition(least, count - 1, axis=1)[:, :count, None] * _GROUP + np.arange(_GROUP)
+    rest = np.broadcast_to(np.arange(groups * _GROUP, width), (n, width - groups * _GROUP))
+    some = np.concatenate([chosen.reshape(n, -1), rest], axis=1)
+    best = np.argpartition(np.take_along_axis(distance, some, axis=1), count - 1, axis=1)[:, :count]
+    return np.take_along_axis(some, best, axis=1)

@@ -1,6 +1,6 @@
 """Plugins: finding and loading them, deciding which adapter a model belongs to, and what an adapter can do."""
 
-from cfproto_plugin.plugins.capabilities import Adapted, own_copy, space_of
+from cfproto_plugin.plugins.capabilities import Adapted, of_any_size, own_copy, space_of
 from cfproto_plugin.plugins.claims import adapt, adapted, claimed
 from cfproto_plugin.plugins.factories import Origin, make, taken, type_name
 from cfproto_plugin.plugins.registry import PluginReport, Registry, how_to_block, register, registry, unregister
@@ -17,6 +17,7 @@ __all__ = [
     "claimed",
     "how_to_block",
     "make",
+    "of_any_size",
     "own_copy",
     "register",
     "registry",

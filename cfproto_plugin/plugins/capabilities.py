@@ -20,11 +20,15 @@ from cfproto_plugin.helpers.trees import tree_thresholds
 from cfproto_plugin.plugins.factories import Origin
 from cfproto_plugin.protocols import Array, ModelAdapter, PrototypeProvider, Pullback, TreeEnsemble
 
+_CALLS = ("predict", "quick", "vjp", "labels")  # methods that take rows
+
 
 @dataclass(frozen=True)
 class Call:
     """A method of an adapter: given rows of its own, at most `max_rows` at a time.
 
+    filled: exactly `max_rows` at a time; the last row is repeated where there are fewer, and the outputs of the copies
+    are left out.
     A model that works in place then harms nobody. Copying the array of one row costs a microsecond; a frame is made for
     the call already.
     """
@@ -32,16 +36,31 @@ class Call:
     method: Callable[[Any], Any]
     max_rows: int | None
     plugin: str | None
+    filled: bool = False
 
     def __call__(self, x: Any) -> Any:
         """Return what the method returns for rows (n, *shape) or a frame."""
         try:
             if self.max_rows is None or len(x) <= self.max_rows:
-                return self.method(x.copy(order="K") if isinstance(x, np.ndarray) else x)
-            return self._joined([self.method(part) for part in _parts(x, self.max_rows)])
+                return self._whole(x)
+            parts = list(_parts(x, self.max_rows))
+            results = [*(self.method(part) for part in parts[:-1]), self._whole(parts[-1])]
+            return self._joined(results)
         except CfprotoError as error:
             error.plugin = error.plugin or self.plugin
             raise
+
+    def _whole(self, x: Any) -> Any:
+        """Ask about one batch, filled up if it has to be."""
+        count = len(x)
+        if not self.filled or count == self.max_rows or not count:
+            return self.method(x.copy(order="K") if isinstance(x, np.ndarray) else x)
+        place = np.minimum(np.arange(self.max_rows or count), count - 1)
+        return self._cut(self.method(x[place] if isinstance(x, np.ndarray) else x.iloc[place]), count)
+
+    def _cut(self, result: Any, count: int) -> Any:
+        """What belongs to the first `count` rows."""
+        return np.asarray(result)[:count]
 
     def _joined(self, results: list[Any]) -> Any:
         return np.concatenate([np.asarray(result) for result in results])
@@ -50,6 +69,16 @@ class Call:
 @dataclass(frozen=True)
 class GradientCall(Call):
     """The method `vjp`: the pullbacks of the parts become one."""
+
+    def _cut(self, result: tuple[Array, Pullback], count: int) -> tuple[Array, Pullback]:
+        y, pull = result
+
+        def pullback(cotangent: Array) -> Array:
+            whole = np.zeros((len(y), *cotangent.shape[1:]), dtype=cotangent.dtype)
+            whole[:count] = cotangent
+            return pull(whole)[:count]
+
+        return y[:count], pullback
 
     def _joined(self, results: list[tuple[Array, Pullback]]) -> tuple[Array, Pullback]:
         outputs, pulls = zip(*results, strict=True)
@@ -67,7 +96,7 @@ class Adapted:
     """A model behind its adapter, and what it can do. None or False stands for what it cannot.
 
     It is a `ModelAdapter` itself, and a `GradientAdapter` if `vjp` is there. The methods of the adapter get rows of
-    their own, in batches of at most `max_rows`.
+    their own, in batches of at most `max_rows`, or of exactly that many if the adapter says `fixed_rows`.
     """
 
     name: str  # of the adapter, as plugins register it
@@ -89,16 +118,16 @@ class Adapted:
         origin = origin_of(adapter)
         name = origin.name if origin else name or type(adapter).__name__
         plugin = origin.plugin if origin else None
-        limit = getattr(adapter, "max_rows", None)
+        fixed = getattr(adapter, "fixed_rows", None)
+        limit, word = (getattr(adapter, "max_rows", None), "max_rows") if fixed is None else (fixed, "fixed_rows")
         if limit is not None and not (isinstance(limit, (int, np.integer)) and limit > 0):
-            raise ModelError(
-                f"max_rows of adapter {name!r} is {limit!r}; expected a whole number above 0", plugin=plugin
-            )
+            raise ModelError(f"{word} of adapter {name!r} is {limit!r}; expected a whole number above 0", plugin=plugin)
         names = getattr(adapter, "feature_names", None)
 
         def call(method: str, kind: type[Call] = Call) -> Any:
             found = _method(adapter, method)
-            return None if found is None else kind(found, None if limit is None else int(limit), plugin)
+            size = None if limit is None else int(limit)
+            return None if found is None else kind(found, size, plugin, fixed is not None)
 
         return cls(
             name=name,
@@ -154,6 +183,24 @@ class Adapted:
         """The name of the plugin it comes from."""
         origin = origin_of(self.adapter)
         return None if origin is None else origin.plugin
+
+
+class FilledUp:
+    """An adapter of `fixed_rows` as one that takes any number of rows; what it cannot do, this cannot either."""
+
+    fixed_rows = None
+
+    def __init__(self, adapter: Any) -> None:
+        self._adapter, self._known = adapter, Adapted.of(adapter)
+
+    def __getattr__(self, name: str) -> Any:
+        own = getattr(self._adapter, name)
+        return getattr(self._known, name) if name in _CALLS and callable(own) else own
+
+
+def of_any_size(adapter: Any) -> Any:
+    """The adapter itself if it takes batches of any size, else one that fills up its batches."""
+    return adapter if getattr(adapter, "fixed_rows", None) is None else FilledUp(adapter)
 
 
 def origin_of(adapter: Any) -> Origin | None:

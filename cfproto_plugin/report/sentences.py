@@ -29,6 +29,8 @@ def how_in_words(how: How, *, label: Any, n_changes: int, cost: float) -> str:
     """
     if how.method == "unchanged":
         return "already in the target, returned unchanged"
+    if how.method == "nearest":
+        return f"the nearest training row of class {label}, moved inside the rules: the time budget left no search"
     route, before = _route(how), how.polished_from
     if math.isinf(before):
         return f"class {label} reached {_UNTIL_POLISHED.get(how.method, route)} with {counted(n_changes, 'change')}"

@@ -1,4 +1,4 @@
-"""The time of a search: when it has to end, how far it has come, and what every row took."""
+"""The time of a search: when it has to end, how long a call of the model may be, and what every row took."""
 
 from __future__ import annotations
 
@@ -13,6 +13,50 @@ from cfproto_plugin.protocols import Array
 
 Progress = bool | Callable[[float], None] | None
 _DELAY = 2.0
+_SHARE = 0.25  # of the time that is left: what one call of the model may take
+_DUE = 0.1  # of the time that is left: what a search may do before it is judged
+_LEAST_SECONDS = 1e-7  # of a row; a clock may not see less
+
+
+class OutOfTimeError(Exception):
+    """The time budget is spent: raised in place of one more call of the model. The driver goes on with what it has."""
+
+
+class Pace:
+    """Keeps calls of a model so short that a deadline can be kept. Without a deadline calls are as large as they like.
+
+    The time of a row is that of the call before, so that it follows a model which is slow at first.
+    """
+
+    def __init__(self) -> None:
+        self.deadline = np.inf
+        self._of_a_row = _LEAST_SECONDS
+
+    def left(self) -> float:
+        """Seconds until the deadline."""
+        return self.deadline - time.perf_counter()
+
+    def rows(self, most: int) -> int:
+        """How many rows the next call may have, from 1 to `most`."""
+        left = self.left()
+        if left < 0:
+            raise OutOfTimeError
+        return most if left == np.inf else self.rows_in(_SHARE * left, most)
+
+    def groups(self, rows: int, most: int) -> int:
+        """Likewise for groups of so many rows each: how many groups, from 1 to `most`."""
+        return max(1, self.rows(rows * most) // rows)
+
+    def rows_in(self, seconds: float, most: int) -> int:
+        """How many rows the model predicts in that time, from 1 to `most`."""
+        return int(max(1, min(most, seconds / self._of_a_row)))
+
+    @contextmanager
+    def timed(self, rows: int) -> Iterator[None]:
+        """Measure a call of so many rows."""
+        start = time.perf_counter()
+        yield
+        self._of_a_row = max((time.perf_counter() - start) / max(rows, 1), _LEAST_SECONDS)
 
 
 class Clock:
@@ -23,12 +67,30 @@ class Clock:
     ) -> None:
         self.seconds = np.zeros(n)
         self._deadline = deadline
+        self._due = self.share(_DUE)
         self._tick = tick
         self._span = (0.0, 1.0)
 
     def is_over(self) -> bool:
         """Whether the time budget is spent."""
         return time.perf_counter() > self._deadline
+
+    def is_due(self) -> bool:
+        """Whether a tenth of the time that was left has passed since this was last true. Never without a deadline."""
+        if time.perf_counter() < self._due:
+            return False
+        self._due = self.share(_DUE)
+        return True
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a deadline."""
+        return bool(np.isfinite(self._deadline))
+
+    def share(self, fraction: float) -> float:
+        """The moment at which this fraction of the time that is left will be spent."""
+        now = time.perf_counter()
+        return now + fraction * (self._deadline - now)
 
     def begin(self, low: float, high: float) -> None:
         """The next piece of work goes from this fraction of the whole to that."""
@@ -43,8 +105,10 @@ class Clock:
     def shared(self, rows: Array) -> Iterator[None]:
         """Share the time of a piece of work among the rows (m,) it was for."""
         start = time.perf_counter()
-        yield
-        self.seconds[rows] += (time.perf_counter() - start) / max(len(rows), 1)
+        try:
+            yield
+        finally:
+            self.seconds[rows] += (time.perf_counter() - start) / max(len(rows), 1)
 
 
 @contextmanager

@@ -19,4 +19,5 @@ class Guide:
     autoencoder: GradientAdapter | None
     train: Array  # (N, A) table of the training data
     labels: Array  # (N,) their classes, columns of the probabilities
+    proba: Array  # (N,) the probability of that class
     splits: Splits | None  # where a tree model splits the columns of the table

@@ -11,8 +11,11 @@ import numpy as np
 from cfproto_plugin.errors import InputError, ModelError
 from cfproto_plugin.plugins import Adapted
 from cfproto_plugin.protocols import Array
+from cfproto_plugin.search.clock import Pace
 from cfproto_plugin.search.tuning import Tuning
 from cfproto_plugin.tables.space import FeatureSpace, Rows
+
+Vjp = Callable[[Array], tuple[Array, Callable[[Array], Array]]]
 
 
 class Answer(NamedTuple):
@@ -34,17 +37,29 @@ class SearchModel:
     """
 
     def __init__(
-        self, adapted: Adapted, space: FeatureSpace, n_classes: int | None = None, tuning: Tuning | None = None
+        self,
+        adapted: Adapted,
+        space: FeatureSpace,
+        n_classes: int | None = None,
+        tuning: Tuning | None = None,
+        pace: Pace | None = None,
     ) -> None:
         self.space = space
+        self.pace = pace or Pace()
         self.has_gradient = adapted.vjp is not None and space.columns.plain  # not through categories
         self.calls = 0
         self.predicted = 0
+        self.gradients = 0
         self.decides = adapted.labels is not None  # the class of a row is the model's own decision
         self._adapted = adapted
         self._n_classes = n_classes
         tuning = tuning or Tuning()
         self._cells = tuning.cells if adapted.vjp is None else tuning.network
+
+    @property
+    def most_rows(self) -> int:
+        """The largest number of rows that is asked about in one call."""
+        return max(1, self._cells // len(self.space.columns.attributes))
 
     @property
     def is_quick(self) -> bool:
@@ -73,8 +88,7 @@ class SearchModel:
         labels = self._adapted.labels
         if labels is None:
             raise ModelError("the model has no decision of its own")
-        self._count(len(table))
-        found = np.asarray(labels(self.space.columns.to_model(table)))
+        found = self._in_parts(table, lambda rows: self._asked(rows, labels))
         whole = found.shape == (len(table),) and found.dtype.kind in "iu"
         if not whole or ((found < 0) | (found >= (self._n_classes or np.inf))).any():
             raise ModelError(
@@ -111,8 +125,7 @@ class SearchModel:
         factor = None if space.is_identity else space.factor.astype(rows.z.dtype)
 
         def at(z: Array) -> tuple[Array, Callable[[Array], Array]]:
-            self._count(len(z))
-            proba, pull = vjp(space.decode(z, rows).reshape(len(z), *shape))
+            proba, pull = self._vjp_in_parts(vjp, space.decode(z, rows).reshape(len(z), *shape))
 
             def pullback(cotangent: Array) -> Array:
                 gradient: Array = pull(cotangent).reshape(z.shape)
@@ -136,16 +149,48 @@ class SearchModel:
             keys = np.ascontiguousarray(table + 0.0).view(whole_rows).ravel()
             _, first, place = np.unique(keys, return_index=True, return_inverse=True)
             table = table[first]
-        size = max(1, self._cells // table.shape[1])
-        if len(table) <= size:
-            proba = self._call(table, function)
-        else:
-            proba = np.concatenate([self._call(table[i : i + size], function) for i in range(0, len(table), size)])
+        proba = self._in_parts(table, lambda rows: self._call(rows, function))
         return proba if place is None else proba[place]
 
-    def _call(self, table: Array, function: Callable[[Array], Array]) -> Array:
+    def _in_parts(self, table: Array, call: Callable[[Array], Array]) -> Array:
+        """What a call returns for rows (n, A), asked in parts that memory and the time that is left allow."""
+        found: list[Array] = []
+        start = 0
+        while start < len(table) or not found:
+            part = table[start : start + self.pace.rows(self.most_rows)]
+            with self.pace.timed(len(part)):
+                found.append(call(part))
+            start += len(part)
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
+    def _vjp_in_parts(self, vjp: Vjp, x: Array) -> tuple[Array, Callable[[Array], Array]]:
+        """The vjp at rows (n, *shape), asked in parts that the time that is left allows."""
+        self.gradients += len(x)
+        outputs, pulls, start = [], [], 0
+        while start < len(x):
+            part = x[start : start + self.pace.rows(len(x))]
+            self._count(len(part))
+            with self.pace.timed(len(part)):
+                proba, pull = vjp(part)
+            outputs.append(proba)
+            pulls.append(pull)
+            start += len(part)
+        if len(pulls) == 1:
+            return outputs[0], pulls[0]
+        ends = np.cumsum([len(y) for y in outputs])[:-1]
+
+        def pullback(cotangent: Array) -> Array:
+            parts = zip(pulls, np.split(cotangent, ends), strict=True)
+            return np.concatenate([pull(part) for pull, part in parts])
+
+        return np.concatenate(outputs), pullback
+
+    def _asked(self, table: Array, function: Callable[[Array], Array]) -> Array:
         self._count(len(table))
-        proba = np.asarray(function(self.space.columns.to_model(table)))
+        return np.asarray(function(self.space.columns.to_model(table)))
+
+    def _call(self, table: Array, function: Callable[[Array], Array]) -> Array:
+        proba = self._asked(table, function)
         columns = self._n_classes or proba.shape[-1]
         if proba.shape != (len(table), columns) or columns < 2:  # noqa: PLR2004
             raise ModelError(

@@ -2,12 +2,15 @@
 
     search -> polish -> fall back where nothing was found -> polish -> confirm -> order the lines of every row
 
-Methods yield candidates and refining returns them; only the driver writes the incumbents.
+Methods yield candidates and refining returns them; only the driver writes the incumbents. When the time is spent the
+model refuses further questions (`OutOfTimeError`), and the driver goes on to the last one: what was found, and training
+rows for the lines that have nothing, in one call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -15,17 +18,23 @@ import numpy as np
 from cfproto_plugin.errors import ConfigError
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.candidates import Candidates, firsts, floor_of, join
-from cfproto_plugin.search.clock import Clock
+from cfproto_plugin.search.clock import Clock, OutOfTimeError
 from cfproto_plugin.search.guide import Guide
 from cfproto_plugin.search.incumbent import Incumbents
 from cfproto_plugin.search.judge import Judge
+from cfproto_plugin.search.methods.counted import Counted
 from cfproto_plugin.search.methods.descent import search_descent
 from cfproto_plugin.search.methods.fallback import fall_back
 from cfproto_plugin.search.methods.latent import search_latent
+from cfproto_plugin.search.methods.nearest import nearest_rows
 from cfproto_plugin.search.methods.path import search_path
-from cfproto_plugin.search.refine.confirm import Confirmed, confirm
+from cfproto_plugin.search.methods.prototypes import prototypes_in_pieces, prototypes_of
+from cfproto_plugin.search.refine.confirm import Confirmed, confirm, confirm_at_once
 from cfproto_plugin.search.refine.polish import polish
 from cfproto_plugin.search.task import Task
+
+_LAST_CALL = 0.25  # seconds that training rows may add to the last call
+_MOST_NEAREST, _LEAST_NEAREST = 64, 2  # training rows of a line in it
 
 
 class Solved(NamedTuple):
@@ -49,16 +58,13 @@ def solve(judge: Judge, clock: Clock, guide: Guide) -> Solved:
     """Answer every line of the judge's task."""
     driver = _Driver(judge, clock, guide)
     clock.begin(0.0, 0.5 if guide.plan.polish > 0 else 1.0)
-    if len(judge.task):
-        driver.offer(_search(judge, clock, driver.best, guide))
-    driver.polish(0.5)
+    with suppress(OutOfTimeError):
+        if len(judge.task):
+            driver.offer(_search(judge, clock, driver.best, guide))
+        driver.polish(0.5)
     by_search = driver.incumbents.found()
-    if judge.task.config.fallback and not clock.is_over() and not by_search.all():
-        clock.begin(1.0, 1.0)
-        theta = guide.plan.path_theta
-        driver.offer(fall_back(judge, clock, driver.best, guide.train, guide.labels, theta))
-        if (driver.incumbents.found() & ~by_search).any():
-            driver.polish(1.0)
+    with suppress(OutOfTimeError):
+        driver.fall_back(by_search)
     clock.begin(1.0, 1.0)
     clock.report(1.0)
     return driver.confirmed(by_search)
@@ -98,6 +104,16 @@ class _Driver:
         found.trace["before"] = before[found.row]
         self.incumbents.offer(found)
 
+    def fall_back(self, by_search: Array) -> None:
+        """Try training rows where the search found nothing, and polish what that finds."""
+        if not self.judge.task.config.fallback or by_search.all():
+            return
+        self.clock.begin(1.0, 1.0)
+        theta = self.guide.plan.path_theta
+        self.offer(fall_back(self.judge, self.clock, self.best, self.guide.train, self.guide.labels, theta))
+        if (self.incumbents.found() & ~by_search).any():
+            self.polish(1.0)
+
     def _take_starts(self) -> Candidates:
         """All starts, and the incumbents of lines that have none and were not polished before."""
         alone = self.incumbents.found() & ~self._polished
@@ -112,30 +128,44 @@ class _Driver:
     def confirmed(self, by_search: Array) -> Solved:
         """What the model confirms of the incumbents, the lines of every row in order of their cost."""
         rows = np.flatnonzero(self.incumbents.found())
-        found = confirm(self.judge, self.clock, self.incumbents.as_candidates(rows))
+        points, spent = self.incumbents.as_candidates(rows), self.clock.is_over()
+        try:
+            found = None if spent else confirm(self.judge, self.clock, points)
+        except OutOfTimeError:
+            found = None
+        if found is None:
+            found = self._confirmed_at_once(points)
         self.polish_calls += found.calls
-        return _ordered(self.judge.task, self._solved(rows, found, by_search))
+        return _ordered(self.judge.task, self._solved(found, by_search))
 
-    def _cost(self, rows: Array, found: Confirmed) -> Array:
-        cost = np.full(len(self.judge.task), np.inf)
-        cost[rows] = found.points.cost
-        return cost
+    def _confirmed_at_once(self, points: Candidates) -> Confirmed:
+        """After the deadline: one more call, with training rows for the lines that have nothing."""
+        pace, task = self.judge.model.pace, self.judge.task
+        rows = np.flatnonzero(~self.incumbents.found())
+        if task.config.fallback and len(rows):
+            with self.clock.shared(rows):
+                most = min(_MOST_NEAREST * len(rows), self.judge.model.most_rows - len(points.row))
+                count = max(pace.rows_in(_LAST_CALL, most) // len(rows), _LEAST_NEAREST)
+                points = join([points, nearest_rows(self.judge, self.guide, rows, count)])
+        pace.deadline = np.inf
+        return confirm_at_once(self.judge, points)
 
-    def _solved(self, rows: Array, found: Confirmed, by_search: Array) -> Solved:
+    def _solved(self, found: Confirmed, by_search: Array) -> Solved:
         n, k = self.judge.task.allowed.shape
-        holds = np.flatnonzero(found.points.valid)
+        rows, holds = found.points.row, np.flatnonzero(found.points.valid)
         at, table = rows[holds], found.points.table[holds]
-        refused = np.zeros(n, dtype=bool)
-        refused[rows[~found.points.valid]] = True
+        refused, cost, trace = np.zeros(n, dtype=bool), np.full(n, np.inf), self.incumbents.trace
+        refused[rows[~found.points.valid]] = self.incumbents.found()[rows[~found.points.valid]]
+        cost[rows], trace[rows] = found.points.cost, found.points.trace
         solved = Solved(
             np.zeros(n, dtype=bool),
             refused,
             np.full_like(self.incumbents.table, np.nan),
             np.full((n, k), np.nan),
             np.full(n, -1),
-            self._cost(rows, found),
+            cost,
             np.full(n, np.nan),
-            self.incumbents.trace,
+            trace,
             by_search,
             self.clock.seconds,
             not self.clock.is_over(),
@@ -152,49 +182,29 @@ class _Driver:
 
 def _search(judge: Judge, clock: Clock, best: Array, guide: Guide) -> Iterator[Candidates]:
     """The method of the plan."""
-    plan, rows = guide.plan, np.arange(len(judge.task))
-    points, classes = (None, None) if plan.theta == 0 else _prototypes(judge, clock, guide)
-    if plan.method == "fista":
-        yield from search_descent(
-            judge,
-            clock,
-            best,
-            plan,
-            prototypes=None if points is None else points[:, 0],
-            classes=None if classes is None else classes[:, 0],
-            encoder=guide.encoder,
-            autoencoder=guide.autoencoder,
-        )
-    elif points is None or classes is None:
+    plan = guide.plan
+    if plan.method == "path" and plan.theta == 0:
         raise ConfigError(f"method={plan.method!r} needs prototypes: set theta above 0")
-    elif guide.encoder is not None:
-        yield from search_latent(judge, clock, best, guide.encoder, points, classes, plan.path_theta)
-    else:
-        flat = points.reshape(*points.shape[:2], -1)
-        yield from search_path(judge, clock, best, rows, flat, classes, plan.path_theta)
-
-
-def _prototypes(judge: Judge, clock: Clock, guide: Guide) -> tuple[Array, Array]:
-    """Prototypes (n, m, *s) of every line and their classes (n, m), -1 for none."""
-    task = judge.task
-    with clock.shared(np.arange(len(task))):
-        z = task.rows.z.reshape(len(task), *judge.space.shape)
-        return _shared_out(task, *guide.provider.nearest(z.copy(), task.allowed.copy()))
-
-
-def _shared_out(task: Task, points: Array, classes: Array) -> tuple[Array, Array]:
-    """Give the lines of a row prototypes of their own: the first the nearest, the second the next, and so on.
-
-    points: (n, m, *s). classes: (n, m), -1 for none.
-    """
-    if (task.turns == 1).all():
-        return points, classes
-    most = points.shape[1]
-    at = task.turn[:, None] + task.turns[:, None] * np.arange(-(-most // task.turns.min()))
-    short = at >= most
-    at = np.minimum(at, most - 1)
-    line = np.arange(len(points))[:, None]
-    return points[line, at], np.where(short, -1, classes[line, at])
+    if plan.method == "path" and guide.encoder is None:
+        for rows, points, classes in prototypes_in_pieces(judge, clock, guide):
+            flat = points.reshape(*points.shape[:2], -1)
+            yield from search_path(judge, clock, best, rows, flat, classes, plan.path_theta)
+        return
+    found = None if plan.theta == 0 else prototypes_of(judge, clock, guide)
+    if plan.method == "path" and found is not None and guide.encoder is not None:
+        encoder = Counted(guide.encoder, judge.model)
+        yield from search_latent(judge, clock, best, encoder, found.points, found.classes, plan.path_theta)
+        return
+    yield from search_descent(
+        judge,
+        clock,
+        best,
+        plan,
+        prototypes=None if found is None else found.points[:, 0],
+        classes=None if found is None else found.classes[:, 0],
+        encoder=None if guide.encoder is None else Counted(guide.encoder, judge.model),
+        autoencoder=None if guide.autoencoder is None else Counted(guide.autoencoder, judge.model),
+    )
 
 
 def _ordered(task: Task, solved: Solved) -> Solved:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cfproto_plugin.errors import InputError
-from cfproto_plugin.plugins import Adapted
+from cfproto_plugin.plugins import Adapted, of_any_size
 from cfproto_plugin.protocols import Array, GradientAdapter, ModelAdapter, Role
 from cfproto_plugin.testing.kit import Check, bind, predict, require, require_close, run_all
 from cfproto_plugin.testing.optional import (
@@ -54,6 +54,7 @@ def adapter_checks(
             f"the checks need an array or DataFrame of at least {_FEWEST} rows, got {type(x).__name__}"
             + (f" of shape {x.shape}" if hasattr(x, "shape") else "")
         )
+    adapter = of_any_size(adapter)
     known = Adapted.of(adapter, type(adapter).__name__)
     transform = "" if role == "classifier" else f"its role is {role}"
     frame = "the rows are a DataFrame" if hasattr(x, "iloc") else ""

@@ -7,7 +7,7 @@ import pytest
 
 from cfproto_plugin.search.candidates import candidates, cheapest, firsts, join, traces
 from cfproto_plugin.search.incumbent import Incumbents
-from cfproto_plugin.search.solve import _shared_out
+from cfproto_plugin.search.methods.prototypes import _shared_out
 from cfproto_plugin.search.task import Task
 
 
@@ -73,7 +73,8 @@ def test_lines_of_a_row_know_their_turn():
 def test_lines_of_a_row_share_out_its_prototypes():
     points = np.repeat(np.arange(5.0)[None, :, None], 2, axis=0)
     classes = np.repeat(np.arange(5)[None], 2, axis=0)
-    found, kinds = _shared_out(task([7, 7]), points, classes)
+    two = task([7, 7])
+    found, kinds = _shared_out(two.turn, two.turns, points, classes)
     assert kinds.tolist() == [[0, 2, 4], [1, 3, -1]]
     assert found[0, :, 0].tolist() == [0, 2, 4]
     assert found[1, :2, 0].tolist() == [1, 3]

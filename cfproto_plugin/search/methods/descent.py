@@ -53,7 +53,14 @@ def search_descent(
         found = np.zeros(n, dtype=bool)
         with clock.shared(np.arange(n)):
             for block in trajectory(
-                terms.with_c(c), rows.z, rows.z_lower, rows.z_upper, schedule, judge.task.tuning.cells, clock.is_over
+                terms.with_c(c),
+                rows.z,
+                rows.z_lower,
+                rows.z_upper,
+                schedule,
+                judge.task.tuning.cells,
+                clock.is_over,
+                clock.is_due,
             ):
                 yield from search.judged(block, found, number, c)
                 if number + 1 < plan.c_steps and block.proba is None:
@@ -154,6 +161,7 @@ class _Terms:
             return judge.model.at(taken)
 
         def predict(points: Array, row: Array) -> Array:
+            judge.model.gradients += len(points) // (2 * points.shape[1] + 1)
             return judge.model.quick(judge.space.decode(points, taken.take(row)))
 
         return differences(predict, np.asarray(judge.task.config.eps), judge.task.tuning.cells)

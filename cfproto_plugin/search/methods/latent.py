@@ -44,7 +44,7 @@ def search_latent(
     prototypes, classes = prototypes[:, :_PROTOTYPES], classes[:, :_PROTOTYPES]
     n, m = classes.shape
     size = max(1, judge.task.tuning.network // (m * judge.task.rows.z.shape[1]))
-    search = _Latent(judge, best, encoder, theta)
+    search = _Latent(judge, clock, best, encoder, theta)
     for start in range(0, n, size):
         part = slice(start, start + size)
         row, at = np.nonzero(classes[part] >= 0)
@@ -61,8 +61,8 @@ def search_latent(
 class _Latent:
     """One search of latent paths."""
 
-    def __init__(self, judge: Judge, best: Array, encoder: GradientAdapter, theta: float) -> None:
-        self.judge, self.best, self.encoder, self.theta = judge, best, encoder, theta
+    def __init__(self, judge: Judge, clock: Clock, best: Array, encoder: GradientAdapter, theta: float) -> None:
+        self.judge, self.clock, self.best, self.encoder, self.theta = judge, clock, best, encoder, theta
 
     def follow(self, goal: Array, classes: Array, row: Array) -> Iterator[Candidates | None]:
         """Follow the paths of lines (p,) to codes (p, *e) until all have ended; yield what every theta finds."""
@@ -102,6 +102,8 @@ class _Latent:
             y = after + (before - 1) / weight * (after - z)
             z = after
             points.append(z)
+            if self.clock.is_over():
+                break
         return np.stack(points)
 
     def _ended(self, z: Array, row: Array) -> tuple[Array, Array]:

@@ -52,13 +52,16 @@ def search_path(
     n, m, d = prototypes.shape
     size = max(1, tuning.cached // (m * max(tuning.coarse, tuning.fine) * d))
     search = _Path(judge, best, theta / (1 + theta), method)
-    for start in range(0, n, size):
+    start = 0
+    while start < n:
         if clock.is_over():
             return
+        size = judge.model.pace.groups(m * tuning.coarse, size)
         part = slice(start, start + size)
         with clock.shared(rows[part]):
             yield from search.chunk(rows[part], prototypes[part], classes[part])
-        clock.report(min(1.0, (start + size) / n))
+        start += size
+        clock.report(min(1.0, start / n))
 
 
 class _Path:

@@ -74,8 +74,11 @@ def trajectory(
     schedule: Schedule,
     cells: int = 16_000_000,
     is_over: Callable[[], bool] = lambda: False,
+    is_due: Callable[[], bool] = lambda: False,
 ) -> Iterator[Block]:
     """Run the iteration from x0 (n, D) inside bounds (n, D); yield the iterates in blocks of at most `cells` numbers.
+
+    is_over ends it; is_due ends a block before it is full.
 
     objective_for(rows) is everything but L1, for a subset of the rows. A row that rests at x0 leaves: the step length
     only falls, so what shrinkage cancels once it cancels ever after.
@@ -92,7 +95,7 @@ def trajectory(
         last = state.step == schedule.steps
         if not last:
             evaluation = objective(state.y)
-        if last or buffer.is_full(rows):
+        if last or buffer.is_full(rows) or is_due():
             yield from buffer.flush(rows)
         buffer.add(state, None if last else evaluation)
         if last or state.step % _REST_CHECK != 1:

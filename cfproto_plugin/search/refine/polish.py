@@ -6,11 +6,13 @@ tries the moves that would be best together if their effects added up: two predi
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.candidates import Candidates, candidates, firsts
-from cfproto_plugin.search.clock import Clock
+from cfproto_plugin.search.clock import Clock, OutOfTimeError
 from cfproto_plugin.search.judge import Judge
 from cfproto_plugin.search.refine.moves import CURRENT, ORIGINAL, Moves, moves_of
 from cfproto_plugin.search.refine.points import Points, starting_points
@@ -25,12 +27,13 @@ def polish(judge: Judge, clock: Clock, starts: Candidates, splits: Splits | None
     the smaller, the closer the point stays to its class.
     """
     points = starting_points(judge, starts)
-    if len(points.row) and judge.model.has_gradient and not judge.space.rounds:
-        slide(judge, clock, points)
-        points.path_end = points.table.copy()
-        points.margin = judge.free_margin(points.table, points.row)
-    with clock.shared(points.row[firsts(points.row)]):
-        _rounds(judge, clock, points, splits)
+    with suppress(OutOfTimeError):  # the points are where they got to
+        if len(points.row) and judge.model.has_gradient and not judge.space.rounds:
+            slide(judge, clock, points)
+            points.path_end = points.table.copy()
+            points.margin = judge.free_margin(points.table, points.row)
+        with clock.shared(points.row[firsts(points.row)]):
+            _rounds(judge, clock, points, splits)
     return candidates(
         points.row,
         points.table,
@@ -50,9 +53,11 @@ def _rounds(judge: Judge, clock: Clock, points: Points, splits: Splits | None) -
         if not len(active) or clock.is_over():
             return
         before = points.cost.copy()
-        size = max(1, tuning.cached // (8 * points.table.shape[1] ** 2))  # some eight moves in every column
+        moves = 8 * points.table.shape[1]  # some eight in every column
+        size = judge.model.pace.groups(moves, max(1, tuning.cached // (moves * points.table.shape[1])))
         parts = [active[i : i + size] for i in range(0, len(active), size)]
-        active = np.concatenate([_improve(judge, points, part, splits) for part in parts])
+        moved = [_improve(judge, points, part, splits) for part in parts if not clock.is_over()]
+        active = np.concatenate([active[:0], *moved])
         active = active[~(points.cost[active] > (1 - tuning.worth) * before[active])]
         clock.report(1 - len(active) / len(points.row))
 
