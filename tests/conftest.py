@@ -40,7 +40,7 @@ def pytest_terminal_summary(terminalreporter):
 
 
 def pytest_collection_modifyitems(items):
-    no_data = pytest.mark.skip(reason="needs MNIST or Adult: set CFPROTO_DATA to the folder that holds them")
+    no_data = pytest.mark.skip(reason="needs MNIST, Adult or tables: set CFPROTO_DATA to the folder that holds them")
     for item in items:
         if "data" in item.keywords and not os.environ.get("CFPROTO_DATA"):
             item.add_marker(no_data)

@@ -16,7 +16,7 @@ from cfproto_plugin import Explanation
 from cfproto_plugin.errors import CfprotoError
 
 from .draw import Case, is_amount, levels_of
-from .rows import as_pandas, brought, fingerprint, is_missing, is_same, row, value_of
+from .rows import as_pandas, brought, fingerprint, is_missing, is_same, rows_of, value_of
 
 STATUSES = {"found", "fallback", "not_found", "infeasible", "error"}
 GRID = 1e-6  # how far a multiple of a step may be from a whole number, relatively
@@ -71,8 +71,7 @@ def _run(case: Case) -> tuple[list[str], dict[str, int]]:
         problems += _kept(given, e)
         e = in_pandas(case, e)
     problems += _whole(case, e)
-    problems += [f"line {i}: {text}" for i in range(len(e)) for text in _line(case, e, i)]
-    problems += _asked(case, e) + _alone(case, explainer, e)
+    problems += _lines(case, e) + _asked(case, e) + _alone(case, explainer, e)
     status, counts = np.unique(e.status.astype(str), return_counts=True)
     return problems, dict(zip(status.tolist(), counts.tolist(), strict=True))
 
@@ -139,33 +138,44 @@ def _whole(case: Case, e: Explanation) -> list[str]:
     return out
 
 
-def _line(case: Case, e: Explanation, i: int) -> list[str]:
-    """One line: cells, rules, class, counts."""
-    if not e.found[i]:
-        named = e.counterfactual_class[i] is not None
-        return ["no reason"] * (not e.message[i]) + [f"class {e.counterfactual_class[i]} without a row"] * named
-    before, after = row(case.x, int(e.row[i])), row(e.counterfactual, i)
+def _lines(case: Case, e: Explanation) -> list[str]:
+    """Every line of the answer."""
+    before, after, counts, found = rows_of(case.x), rows_of(e.counterfactual), e.n_changes, e.found
+    out = []
+    for i in range(len(e)):
+        if found[i]:
+            wrong = _line(case, before[int(e.row[i])], after[i], int(counts[i]), strict=bool(found.all()))
+            wrong += _class(case, e, i, bool(counts[i]))
+        else:
+            named = e.counterfactual_class[i] is not None
+            wrong = ["no reason"] * (not e.message[i]) + ["a class without a row"] * named
+        out += [f"line {i}: {text}" for text in wrong]
+    return out
+
+
+def _line(case: Case, before: dict, after: dict, count: int, *, strict: bool) -> list[str]:
+    """Cells and rules of one line.
+
+    strict: unchanged cells keep their type. Where rows have no answer they hold missing values, for which whole numbers
+    and truths need other dtypes.
+    """
     out, changed = [], []
     for name, own in before.items():
-        if is_same(own, after[name]):
-            exact = repr(value_of(own)) == repr(value_of(after[name])) and _keeps_type(own, after[name], e)
-            out += [] if exact else [f"unchanged cell {name!r} was {own!r} and is {after[name]!r}"]
+        new = after[name]
+        if is_same(own, new):
+            exact = repr(value_of(own)) == repr(value_of(new)) and not (strict and type(own) is not type(new))
+            out += [] if exact else [f"unchanged cell {name!r} was {own!r} and is {new!r}"]
         else:
             changed.append(name)
-        out += [f"{text}: {name!r} from {own!r} to {after[name]!r}" for text in broken(case, name, own, after[name])]
-    if len(changed) != e.n_changes[i]:
-        out.append(f"{len(changed)} cells differ, n_changes is {e.n_changes[i]}")
+        out += [f"{text}: {name!r} from {own!r} to {new!r}" for text in broken(case, name, own, new)]
+    if len(changed) != count:
+        out.append(f"{len(changed)} cells differ, n_changes is {count}")
     if len(changed) > case.search.get("max_changes", math.inf):
         out.append(f"{len(changed)} changes, at most {case.search['max_changes']} allowed")
     for relation in case.rules.get("relations", ()):
         left, right = relation.split(" <= ")
         out += [] if value_of(after[left]) <= value_of(after[right]) else [f"{relation} does not hold"]
-    return out + _class(case, e, i, bool(changed))
-
-
-def _keeps_type(own: Any, new: Any, e: Explanation) -> bool:
-    """Rows without an answer hold missing values, for which whole numbers and truths need other dtypes."""
-    return not e.found.all() or type(own) is type(new)
+    return out
 
 
 def _class(case: Case, e: Explanation, i: int, changed: bool) -> list[str]:

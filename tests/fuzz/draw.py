@@ -72,7 +72,7 @@ def draw(seed: int, rows: int = 50) -> Case:
     case.n = int(rng.choice([1, 1, 2, 3]))
     case.budget = BUDGETS[rng.integers(len(BUDGETS))]
     if count == 1 and not case.bad and rng.random() < 0.4:
-        case.single = x.iloc[0] if isinstance(x, pd.DataFrame) else x[0]
+        case.single = _one(case.x, train)
     if isinstance(x, pd.DataFrame) and case.single is None and rng.random() < 0.25:
         case.library = ["polars", "pyarrow"][rng.integers(2)]
     case.again = rng.random() < 0.04 and hasattr(owned.model, "get_params") and kind.takes == "numbers"
@@ -117,6 +117,13 @@ def _other_dtype(case: Case, rng: np.random.Generator) -> Any:
     if luck < 0.35:
         x.flags.writeable = False
     return x
+
+
+def _one(x: Any, train: Any) -> Any:
+    """The row alone. A Series does not say which dtypes its cells came from: they are those of the training data."""
+    if not isinstance(x, pd.DataFrame):
+        return x[0]
+    return x.iloc[0] if list(x.dtypes) == list(train.dtypes) else None
 
 
 def _spoil(case: Case, rng: np.random.Generator) -> None:

@@ -49,11 +49,11 @@ def fingerprint(x: Any) -> Any:
     return (type(x), repr(x))
 
 
-def row(x: Any, i: int) -> dict[Any, Any]:
-    """The cells of a row by name or place, each in its own type."""
+def rows_of(x: Any) -> list[dict[Any, Any]]:
+    """The cells of every row by name or place, each in its own type."""
     if isinstance(x, pd.DataFrame):
-        return {name: x[name].iloc[i] for name in x}
-    return dict(enumerate(x[i]))
+        return [dict(zip(x.columns, cells, strict=True)) for cells in zip(*(x[name] for name in x), strict=True)]
+    return [dict(enumerate(cells)) for cells in x]
 
 
 def is_missing(cell: Any) -> bool:
