@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
 
+from cfproto_plugin.checks import as_plain, is_count, is_flag, is_number, shown
 from cfproto_plugin.errors import ConfigError, did_you_mean
 
 _PAPER: dict[str, dict[str, Any]] = {
@@ -68,22 +70,27 @@ class SearchConfig:
     fallback: bool = True
 
     def __post_init__(self) -> None:
+        for each in fields(self):
+            object.__setattr__(self, each.name, as_plain(getattr(self, each.name)))
         self._one_of("method", ("auto", "path", "fista"))
         self._one_of("k_type", ("mean", "point"))
         for name in ("beta", "kappa", "theta", "gamma", "c_init", "few_changes"):
-            self._number(name, 0, inclusive=True)
+            self._check(name, lambda value: is_number(value) and 0 <= value < math.inf, "a number of at least 0")
         for name in ("learning_rate", "clip"):
-            self._number(name, 0, inclusive=False)
+            self._check(name, lambda value: is_number(value) and 0 < value < math.inf, "a number above 0")
         for name in ("max_iterations", "c_steps", "max_changes"):
-            self._count(name)
-        if self.k != "all":
-            self._count("k")
-        if not _are_positive(self.eps):
-            raise ConfigError(f"eps is {self.eps!r}; expected a positive number, or one per feature")
-        if self.polish is not None and not (_is_number(self.polish, flag=True) and 0 <= self.polish <= 1):
-            raise ConfigError(f"polish is {self.polish!r}; expected a number from 0 to 1")
-        if self.min_proba is not None and not (_is_number(self.min_proba) and 0 < self.min_proba <= 1):
-            raise ConfigError(f"min_proba is {self.min_proba!r}; expected a probability above 0 and at most 1")
+            self._check(name, is_count, "a whole number of at least 1")
+        for name in ("momentum", "fallback"):
+            self._check(name, is_flag, "True or False")
+            object.__setattr__(self, name, bool(getattr(self, name)))
+        self._check("k", lambda value: is_count(value) or _is(value, "all"), "a whole number of at least 1, or 'all'")
+        self._check("eps", _are_positive, "a positive number, or one per feature")
+        self._check(
+            "polish", lambda value: (is_number(value) or is_flag(value)) and 0 <= value <= 1, "a number from 0 to 1"
+        )
+        self._check(
+            "min_proba", lambda value: is_number(value) and 0 < value <= 1, "a probability above 0 and at most 1"
+        )
 
     @classmethod
     def paper(cls, loss: str, **overrides: Any) -> SearchConfig:
@@ -92,45 +99,47 @@ class SearchConfig:
         beta 0.1, kappa 0, gamma 100, theta 200 (100 beside L_AE), K 5 and c 1 are the paper's; 1,000 iterations, 10
         steps of c and learning rate 0.01 are those of its reference implementation. Any field can be overridden.
         """
-        if loss not in _PAPER:
-            raise ConfigError(f"loss is {loss!r}; expected one of {', '.join(_PAPER)}, the paper's MNIST list")
+        if not isinstance(loss, str) or loss not in _PAPER:
+            raise ConfigError(f"loss is {shown(loss)}; expected one of {', '.join(_PAPER)}, the paper's MNIST list")
         known = [field.name for field in fields(cls)]
         for name in overrides:
             if name not in known:
                 raise ConfigError(f"SearchConfig has no field {name!r}.{did_you_mean(name, known)}")
-        base = cls(method="fista", c_steps=10, max_iterations=1000, momentum=True, k=5, polish=0, fallback=False)
-        return replace(base, **{**_PAPER[loss], **overrides})
+        base = cls(method="fista", c_steps=10, max_iterations=1000, momentum=True, polish=0, fallback=False)
+        settings = {**_PAPER[loss], **overrides}
+        return replace(base, **{"k": None if _is_zero(settings["theta"]) else 5, **settings})  # only L_proto uses k
 
     def _one_of(self, name: str, allowed: tuple[str, ...]) -> None:
         value = getattr(self, name)
-        if value not in allowed:
+        if not isinstance(value, str) or value not in allowed:
             raise ConfigError(
-                f"{name} is {value!r}; expected one of {', '.join(allowed)}.{did_you_mean(value, allowed)}"
+                f"{name} is {shown(value)}; expected one of {', '.join(allowed)}.{did_you_mean(value, allowed)}"
             )
 
-    def _number(self, name: str, low: float, *, inclusive: bool) -> None:
-        value = getattr(self, name)
-        if value is None:
-            return
-        good = _is_number(value) and np.isfinite(value) and (value >= low if inclusive else value > low)
-        if not good:
-            raise ConfigError(
-                f"{name} is {value!r}; expected a number {'of at least' if inclusive else 'above'} {low:g}"
-            )
-
-    def _count(self, name: str) -> None:
-        value = getattr(self, name)
-        if value is not None and (not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1):
-            raise ConfigError(f"{name} is {value!r}; expected a whole number of at least 1")
+    def _check(self, name: str, is_good: Callable[[Any], bool], expected: str) -> None:
+        """Refuse a value that is not good; None is good where it is the default."""
+        value, optional = getattr(self, name), type(self).__dataclass_fields__[name].default is None
+        if not (is_good(value) or (value is None and optional)):
+            raise ConfigError(f"{name} is {shown(value)}; expected {expected}{', or None' * optional}")
 
 
-def _is_number(value: Any, *, flag: bool = False) -> bool:
-    """Whether it is a number, of Python or NumPy; True and False only as a `flag`."""
-    return isinstance(value, (int, float, np.integer, np.floating)) and (flag or not isinstance(value, bool))
+def _is(value: Any, text: str) -> bool:
+    return isinstance(value, str) and value == text
+
+
+def _is_zero(value: Any) -> bool:
+    return is_number(value) and value == 0
+
+
+def _is_share(value: Any) -> bool:
+    return is_flag(value) or (is_number(value) and bool(0 <= value <= 1))
 
 
 def _are_positive(value: Any) -> bool:
+    if is_number(value):
+        return bool(0 < value < math.inf)
     try:
-        return bool((np.asarray(value, dtype=float) > 0).all())
-    except (TypeError, ValueError):
+        found = np.asarray(value)
+    except ValueError:  # lists of different lengths
         return False
+    return found.dtype.kind in "iuf" and found.size > 0 and bool((np.isfinite(found) & (found > 0)).all())

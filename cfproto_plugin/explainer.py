@@ -7,8 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from cfproto_plugin.arguments import check_call, check_models, check_parts, check_seed, settings
+from cfproto_plugin.checks import as_plain
 from cfproto_plugin.config import SearchConfig
-from cfproto_plugin.errors import ConfigError, InputError, NotFittedError
+from cfproto_plugin.errors import ConfigError, NotFittedError
 from cfproto_plugin.explanation import Explanation
 from cfproto_plugin.features import Features
 from cfproto_plugin.fitted import Fitted, Models
@@ -20,7 +22,7 @@ from cfproto_plugin.search.how import How
 from cfproto_plugin.search.judge import Judge, margin_of
 from cfproto_plugin.search.model import Answer, SearchModel
 from cfproto_plugin.search.solve import Solved, solve
-from cfproto_plugin.search.targets import allowed_classes
+from cfproto_plugin.search.targets import allowed_classes, names_of
 from cfproto_plugin.search.task import Task
 from cfproto_plugin.tables.columns import as_batch, is_frame
 from cfproto_plugin.tables.contradictions import contradictions
@@ -53,15 +55,18 @@ class CounterfactualExplainer:
         search: SearchConfig | None = None,
         seed: int = 0,
     ) -> None:
+        check_models(model, adapter, encoder, autoencoder)
+        check_parts(prototypes, distance)
+        check_seed(seed)
         self.model = model
         self.adapter = adapter
         self.encoder = encoder
         self.autoencoder = autoencoder
         self.prototypes = prototypes
         self.distance = distance
-        self.features = features or Features()
-        self.search = search or SearchConfig()
-        self.seed = seed
+        self.features = settings(features, "features", Features)
+        self.search = settings(search, "search", SearchConfig)
+        self.seed = int(seed)
         self.fitted_: Fitted | None = None
 
     def fit(self, X_train: Any, y: Any = None) -> Self:  # noqa: N803, ARG002 scikit-learn's names and habit
@@ -84,15 +89,18 @@ class CounterfactualExplainer:
     ) -> Explanation:
         """Find counterfactuals for every row of x: one row or many, an array or a DataFrame.
 
-        target: a label, or a list, tuple or set of allowed labels; an array or Series is one label per row; None is any
-        other class. n: how many different ones per row, best first; the result has n lines per row, and `row` says
-        which. features: other rules for this call. time_budget: seconds, after which the best found so far is
-        returned, and the nearest training row that keeps the rules for rows without; one search for these and one call
-        of the model may go beyond it. progress: True, False, or a function that is called with the fraction done.
+        target: a label, or a list, tuple or set of allowed labels; an array is one label per row, and so is a Series,
+        matched to the index of a DataFrame; None is any other class. n: how many different ones per row, best first;
+        the result has n lines per row, and `row` says which. features: other rules for this call. time_budget: seconds,
+        after which the best found so far is returned, and the nearest training row that keeps the rules for rows
+        without; one search for these and one call of the model may go beyond it. progress: True, False, or a function
+        that is called with the fraction done.
         """
         start = time.perf_counter()
         fitted = self._require_fitted()
-        _check_numbers(n, time_budget)
+        check_call(n, time_budget, progress)
+        if features is not None:
+            settings(features, "features", Features)
         x = as_batch(x)
         table = fitted.space.columns.read(x)
         space = fitted.space if features is None else self._space(features)
@@ -100,12 +108,12 @@ class CounterfactualExplainer:
         model = SearchModel(fitted.classifier, space, len(fitted.classes), fitted.tuning, pace)
         answer = model.first_answer(table, "x")
         group = np.repeat(np.arange(len(table)), n)
-        allowed = allowed_classes(target, fitted.classes, answer.label)[group]
+        allowed = allowed_classes(target, fitted.classes, answer.label, x.index if is_frame(x) else None)[group]
         rows = space.rows(table).take(group)
         lines = _Lines(fitted, rows.table, Answer(*(part[group] for part in answer)), allowed, group)
         lines.settle(contradictions(space, rows), space.broken(rows.table, rows))
         todo = np.flatnonzero(lines.unsolved)
-        with reporting(progress, "explaining") as tick:
+        with reporting(as_plain(progress), "explaining") as tick:
             pace.deadline = np.inf if time_budget is None else start + time_budget
             clock = Clock(len(todo), pace.deadline, tick)
             task = Task(rows.take(todo), allowed[todo], group[todo], space, fitted.config, fitted.tuning)
@@ -218,7 +226,7 @@ class _Lines:
 
     def fill(self, at: Array, task: Task, solved: Solved) -> None:
         """Put in what a search found for the lines (m,)."""
-        good, trace, classes = solved.good, solved.trace, self.fitted.classes.tolist()
+        good, trace, classes = solved.good, solved.trace, names_of(self.fitted.classes)
         self.table[at], self.proba[at], self.label[at] = solved.table, solved.proba, solved.label
         self.distance[at], self.seconds[at] = solved.distance, solved.seconds
         self.prototype[at], self.steps[at] = trace["prototype"], trace["steps"]
@@ -250,7 +258,7 @@ class _Lines:
         return np.where(self.label < 0, np.nan, self.proba[each, label] - others.max(axis=1))
 
     def _why_not(self, i: int, task: Task, solved: Solved) -> str:
-        wanted = self.fitted.classes[task.allowed[i]].tolist()
+        wanted = names_of(self.fitted.classes[task.allowed[i]])
         return why_not_in_words(
             wanted,
             in_time=solved.in_time,
@@ -262,13 +270,6 @@ class _Lines:
         )
 
 
-def _check_numbers(n: Any, time_budget: Any) -> None:
-    if time_budget is not None and not time_budget > 0:
-        raise InputError(f"time_budget is {time_budget!r}; expected a positive number of seconds, or None")
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-        raise InputError(f"n is {n!r}; expected how many counterfactuals per row, a whole number of at least 1")
-
-
 def _budget(given: float | None, seconds: float, *, spent: bool) -> dict[str, Any]:
     """What became of the time budget: None without one."""
     return {"seconds": given, "spent": spent, "overrun": 0.0 if given is None else max(0.0, seconds - given)}
@@ -278,4 +279,8 @@ def _named(classes: Array, columns: Array) -> Array:
     """Labels of the columns (n,), None where the column is -1."""
     if (columns >= 0).all():
         return classes[columns]
-    return np.array([None if column < 0 else classes.tolist()[column] for column in columns], dtype=object)
+    found = np.full(len(columns), None, dtype=object)
+    names = names_of(classes)
+    for at in np.flatnonzero(columns >= 0):
+        found[at] = names[columns[at]]
+    return found

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import numpy as np
-
+from cfproto_plugin.checks import as_items, as_plain, is_count, is_number, shown
 from cfproto_plugin.errors import ConfigError
 
 Column = str | int
@@ -17,6 +17,8 @@ Column = str | int
 @dataclass(frozen=True)
 class Features:
     """Rules about the columns, by name or index. They hold on every counterfactual that is returned.
+
+    Where columns or relations are expected, a single one may be given as it is: immutable="age".
 
     categorical: columns whose values have no order (string, category and boolean columns of a DataFrame are
         recognised). one_hot: groups of columns that encode one category; one level may have been dropped.
@@ -46,28 +48,74 @@ class Features:
     scale: Literal["auto"] | None = "auto"
 
     def __post_init__(self) -> None:
-        if self.scale not in ("auto", None):
-            raise ConfigError(f"scale is {self.scale!r}; expected 'auto' or None")
-        for name in ("categorical", "immutable", "increasing", "decreasing", "integer", "relations"):
-            value = getattr(self, name)
-            if isinstance(value, str):
-                raise ConfigError(f"{name} is the string {value!r}; expected a sequence such as ({value!r},)")
-        self._check_values()
-
-    def _check_values(self) -> None:
-        for column, given in self.ranges.items():
-            if not (np.ndim(given) == 1 and len(given) == 2 and all(map(_is_number, given)) and given[0] <= given[1]):  # noqa: PLR2004 a pair
-                raise ConfigError(
-                    f"ranges[{column!r}] is {given!r}; expected (lowest, highest), infinite where there is no limit"
-                )
-        for name in ("step", "weights"):
-            for column, value in getattr(self, name).items():
-                if not (_is_number(value) and 0 < value < math.inf):
-                    raise ConfigError(f"{name}[{column!r}] is {value!r}; expected a number above 0")
-        for column, values in self.allowed.items():
-            if isinstance(values, str) or not len(values):
-                raise ConfigError(f"allowed[{column!r}] is {values!r}; expected a sequence of categories")
+        if not (self.scale is None or (isinstance(self.scale, str) and self.scale == "auto")):
+            raise ConfigError(f"scale is {shown(self.scale)}; expected 'auto' or None")
+        for name in _COLUMNS:
+            object.__setattr__(self, name, _columns(getattr(self, name), name))
+        object.__setattr__(self, "relations", _relations(self.relations))
+        for name, (check, example) in _MAPPINGS.items():
+            given = getattr(self, name)
+            if not isinstance(given, Mapping):
+                raise ConfigError(f"{name} is {shown(given)}; expected a dict such as {example}")
+            checked = {as_plain(key): check(value, f"{name}[{key!r}]") for key, value in given.items()}
+            object.__setattr__(self, name, checked)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+def _columns(value: Any, name: str) -> tuple[Column, ...]:
+    """A name or an index is one column."""
+    if isinstance(value, str) or is_count(value, -_ANY):
+        return (as_plain(value),)
+    items = as_items(value)
+    if items is None:
+        raise ConfigError(f"{name} is {shown(value)}; expected a column, or columns such as ('age', 'sex')")
+    return items
+
+
+def _relations(value: Any) -> tuple[str | Callable[[Any], Any], ...]:
+    items = (value,) if isinstance(value, str) or callable(value) else as_items(value)
+    for item in (value,) if items is None else items:
+        if items is None or inspect.isclass(item) or not (isinstance(item, str) or callable(item)):
+            raise ConfigError(
+                f"a relation is {shown(item)}; expected a text such as 'a <= b', or a function of the rows"
+            )
+    return items or ()
+
+
+def _group(value: Any, what: str) -> tuple[Column, ...]:
+    columns = _columns(value, what)
+    if not columns:
+        raise ConfigError(f"{what} is empty; expected the columns that encode the category")
+    return columns
+
+
+def _range(value: Any, what: str) -> tuple[float, float]:
+    pair = as_items(value) if isinstance(value, Sequence) or hasattr(value, "ndim") else None
+    good = pair is not None and len(pair) == 2 and all(map(is_number, pair)) and pair[0] <= pair[1]  # noqa: PLR2004 a pair
+    if pair is None or not good or pair[0] == math.inf or pair[1] == -math.inf:
+        raise ConfigError(f"{what} is {shown(value)}; expected (lowest, highest), infinite where there is no limit")
+    return pair[0], pair[1]
+
+
+def _size(value: Any, what: str) -> float:
+    if not (is_number(value) and 0 < value < math.inf):
+        raise ConfigError(f"{what} is {shown(value)}; expected a number above 0")
+    return float(value)
+
+
+def _categories(value: Any, what: str) -> tuple[Any, ...]:
+    items = as_items(value)
+    if not items:
+        example = f", such as ({value!r},)" if isinstance(value, str) else ""
+        raise ConfigError(f"{what} is {shown(value)}; expected a sequence of categories{example}")
+    return items
+
+
+_ANY = 2**63  # an index may count from the end
+_COLUMNS = ("categorical", "immutable", "increasing", "decreasing", "integer")
+_MAPPINGS: dict[str, tuple[Callable[[Any, str], Any], str]] = {
+    "one_hot": (_group, "{'colour': ('colour_red', 'colour_blue')}"),
+    "ranges": (_range, "{'age': (17, 90)}"),
+    "allowed": (_categories, "{'workclass': ('Private', 'State-gov')}"),
+    "step": (_size, "{'income': 100}"),
+    "weights": (_size, "{'age': 3.0}"),
+}

@@ -11,12 +11,13 @@ import numpy as np
 from cfproto_plugin.config import SearchConfig
 from cfproto_plugin.errors import ConfigError, InputError
 from cfproto_plugin.features import Features
-from cfproto_plugin.plugins import Adapted, adapted, make, own_copy, registry, space_of
+from cfproto_plugin.plugins import Adapted, adapted, fitted_provider, make, own_copy, registry, space_of
 from cfproto_plugin.protocols import Array, CategoryDistance, GradientAdapter, ModelAdapter, PrototypeProvider
 from cfproto_plugin.search.guide import Guide
 from cfproto_plugin.search.model import SearchModel
 from cfproto_plugin.search.objective.gradients import with_gradient
 from cfproto_plugin.search.plan import Plan, Situation, make_plan
+from cfproto_plugin.search.targets import names_of
 from cfproto_plugin.search.tuning import Tuning
 from cfproto_plugin.tables.columns import Columns
 from cfproto_plugin.tables.space import FeatureSpace
@@ -81,7 +82,7 @@ class Fitted:
         if columns.categories:
             space = space.embedded(train, answer.label, measure, features)
         z = train.copy() if space.is_identity else space.to_search(train)  # the provider may do with it as it likes
-        provider = provider.fit(z.reshape(len(train), *space.shape), answer.label.copy())
+        provider = fitted_provider(provider, z.reshape(len(train), *space.shape), answer.label.copy())
         guide = Guide(
             plan,
             provider,
@@ -209,7 +210,7 @@ def _absent(labels: Array, classes: Array) -> tuple[Any, ...]:
             f"the model predicts class {classes[seen[0]]} for every row of the training data; "
             "expected rows of at least two predicted classes"
         )
-    absent = tuple(np.delete(classes, seen).tolist())
+    absent = tuple(names_of(np.delete(classes, seen)))
     if absent:
         log.warning("the model predicts %s for no training row: left out as prototypes", ", ".join(map(str, absent)))
     return absent

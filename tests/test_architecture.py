@@ -21,9 +21,9 @@ CORE, ADAPTERS = "cfproto_plugin", "adapters/cfproto_adapters"
 # A part may import the parts on the lines above its own, and nothing else; inside a part everything but a cycle is
 # allowed. "search" stands for the modules at the ground of that package: those of SEARCH.
 ALLOWED = """
-errors protocols
+errors protocols checks
 config features hookspecs helpers
-plugins distances prototypes
+plugins distances prototypes arguments
 tables
 search
 search.objective
@@ -44,6 +44,7 @@ SEARCH = {"task", "judge", "clock", "candidates", "targets", "model", "plan", "t
 
 MODULES = {
     *("explainer", "explanation", "fitted", "config", "features", "errors", "protocols", "hookspecs", "datasets"),
+    *("checks", "arguments"),
 }
 PACKAGES = {part for part in RANK if "." not in part} - MODULES - {CORE}
 PUBLIC = {CORE, f"{CORE}.protocols", f"{CORE}.errors", f"{CORE}.helpers"}  # what adapters see

@@ -70,7 +70,7 @@ def methods(size: Size) -> list[Method]:
     base = {"max_iterations": size.iterations, "c_steps": size.c_steps, "momentum": False, "theta": THETA, "k": K}
     one_c = {**base, "c_steps": 1}
     found = [
-        Method("A", "A", {**base, "theta": 0.0}, TIMED),
+        Method("A", "A", {**base, "theta": 0.0, "k": None}, TIMED),
         Method("B", "B", base, TIMED),
         Method("C", "C", one_c, TIMED),
         Method("path", None, {"polish": 0}, size.rows),

@@ -19,7 +19,7 @@ _HELP = """List the plugins, what they offer and what broke.
 
 `files` are the suffixes of the model files that `cfproto explain` reads with it. A plugin that takes more than a second
 to load is called slow. CFPROTO_DISABLE_PLUGINS holds the names of plugins or
-distributions that are not loaded, with commas between them.
+distributions that are not loaded, with commas between them; one that does not exist is pointed out.
 
 \b
 Example:
@@ -33,7 +33,7 @@ Exit status: 0 every plugin loads, 1 a plugin is broken.
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def command(context: click.Context, as_json: bool) -> None:
-    # What is broken or slow is said in the table; the library's warning about it would say it twice.
+    # What is broken, slow or misspelt is said below; the library's warning about it would say it twice.
     logging.getLogger("cfproto_plugin").addHandler(logging.NullHandler())
     reports = registry().reports
     if as_json:
@@ -41,6 +41,8 @@ def command(context: click.Context, as_json: bool) -> None:
     else:
         for line in aligned([_cells(report) for report in reports], right=(3,)):
             click.echo(line)
+    for text in registry().advice:
+        click.echo(f"note: {text}", err=True)
     context.exit(1 if registry().broken() else 0)
 
 

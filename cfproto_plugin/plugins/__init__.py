@@ -1,5 +1,6 @@
 """Plugins: finding and loading them, deciding which adapter a model belongs to, and what an adapter can do."""
 
+from cfproto_plugin.plugins.answers import category_distances, fitted_provider, nearest_prototypes
 from cfproto_plugin.plugins.capabilities import Adapted, of_any_size, own_copy, space_of
 from cfproto_plugin.plugins.claims import adapt, adapted, claimed
 from cfproto_plugin.plugins.factories import Origin, make, taken, type_name
@@ -14,9 +15,12 @@ __all__ = [
     "Registry",
     "adapt",
     "adapted",
+    "category_distances",
     "claimed",
+    "fitted_provider",
     "how_to_block",
     "make",
+    "nearest_prototypes",
     "of_any_size",
     "own_copy",
     "register",

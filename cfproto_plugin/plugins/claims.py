@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from collections.abc import Mapping
 from typing import Any, get_args
 
+from cfproto_plugin.checks import shown
 from cfproto_plugin.errors import AmbiguousAdapterError, InputError, ModelError, NoAdapterError
 from cfproto_plugin.plugins.capabilities import Adapted, origin_of
 from cfproto_plugin.plugins.factories import make, parameters_of, type_name
@@ -34,8 +36,8 @@ def adapted(
 ) -> Adapted:
     """The model behind its adapter, and what that can do. adapter: a registered name or an adapter; skips detection."""
     given = dict(options or {})
-    if role not in get_args(Role):
-        raise InputError(f"role is {role!r}; expected one of {', '.join(map(repr, get_args(Role)))}")
+    if not isinstance(role, str) or role not in get_args(Role):
+        raise InputError(f"role is {shown(role)}; expected one of {', '.join(map(repr, get_args(Role)))}")
     if adapter is not None and not isinstance(adapter, str):
         return _as_it_is(_checked(adapter), role)
     if inspect.isclass(model):
@@ -136,7 +138,7 @@ def resolve(claim: str) -> Any:
 def _checked(adapter: Any) -> ModelAdapter:
     if inspect.isclass(adapter) or not callable(getattr(adapter, "predict", None)):
         raise ModelError(
-            f"adapter={adapter!r} is no adapter; pass a registered name, or an object with the method predict(x)."
+            f"adapter={shown(adapter)} is no adapter; pass a registered name, or an object with the method predict(x)."
         )
     made: ModelAdapter = adapter
     return made
@@ -154,6 +156,11 @@ def _claimed_by_several(model: Any, best: list[tuple[PluginReport, AdapterSpec]]
 
 def _nothing_claims(model: Any, plugins: Registry) -> str:
     installed = ", ".join(sorted(spec.name for _, spec in plugins.adapters())) or "none"
+    if model is None or isinstance(model, (str, bytes, os.PathLike)):
+        return (
+            f"the model is {shown(model)}; expected a trained model or a function x -> probabilities.\n  A model in a "
+            "file is loaded first, with its own library; `cfproto explain` on the command line takes files."
+        )
     return (
         f"no adapter claims {type_name(model)}\n  installed: {installed}{plugins.in_words_broken()}"
         "\n  Pass adapter=<name>, pass a function x -> probabilities, or install or register a plugin that claims it."

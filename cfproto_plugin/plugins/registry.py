@@ -15,6 +15,7 @@ from typing import Any, Literal
 import pluggy
 
 from cfproto_plugin import hookspecs
+from cfproto_plugin.checks import shown
 from cfproto_plugin.errors import PluginError, UnknownNameError, did_you_mean
 from cfproto_plugin.hookspecs import PROJECT
 from cfproto_plugin.plugins.factories import make
@@ -70,15 +71,24 @@ class Registry:
     def __init__(self, entries: Iterable[EntryPoint] = (), disabled: Iterable[str] = ()) -> None:
         self.reports: list[PluginReport] = []
         self._disabled = frozenset(disabled)
+        known: set[str] = set()
         for entry in entries:
             dist = entry.dist
             source = f"{dist.name} {dist.version}" if dist else entry.value
-            blocked = not self._disabled.isdisjoint({entry.name, dist.name if dist else entry.name})
+            names = {entry.name, dist.name if dist else entry.name}
+            known |= names
+            blocked = not self._disabled.isdisjoint(names)
             self._add(PluginReport(entry.name, "disabled" if blocked else "ok", source, entry.value), entry.load)
+        self.advice = _misspelt(self._disabled, known)
+        for text in self.advice:
+            log.warning("%s", text)
 
     def register(self, plugin: object, name: str | None = None) -> PluginReport:
         """Add a plugin of the running program: a module or object with hook implementations."""
-        name = name or str(getattr(plugin, "__name__", type(plugin).__name__))
+        if name is None:
+            name = str(getattr(plugin, "__name__", type(plugin).__name__))
+        if not isinstance(name, str) or not name:
+            raise PluginError(f"the name of a plugin is {shown(name)}; expected a word to name it by")
         if any(report.name == name and report.status == "ok" for report in self.reports):
             raise PluginError(
                 f"a plugin named {name!r} is already registered; unregister({name!r}) it first.", plugin=name
@@ -93,6 +103,8 @@ class Registry:
 
     def unregister(self, name: str) -> None:
         """Forget a plugin."""
+        if not isinstance(name, str):
+            raise UnknownNameError(f"no plugin is named {shown(name)}; pass its name, as `cfproto plugins` lists it")
         kept = [report for report in self.reports if report.name != name]
         if len(kept) == len(self.reports):
             known = [report.name for report in self.reports]
@@ -193,6 +205,14 @@ def how_to_block(owners: Iterable[PluginReport]) -> str:
     return " or ".join(f"{DISABLE}={name}" for name in names)
 
 
+def _misspelt(disabled: Iterable[str], known: Iterable[str]) -> list[str]:
+    """What to say of names to block that no installed plugin and no distribution has."""
+    return [
+        f"{DISABLE} names {name!r}, and no installed plugin is called so.{did_you_mean(name, known)}"
+        for name in sorted(set(disabled) - set(known))
+    ]
+
+
 def _collect(report: PluginReport, plugin: object) -> PluginReport:
     """Call the plugin's hooks in a manager of its own, so that its mistakes stay its own."""
     manager = pluggy.PluginManager(PROJECT)
@@ -216,7 +236,7 @@ def _collect(report: PluginReport, plugin: object) -> PluginReport:
 @functools.cache
 def registry() -> Registry:
     """The process-wide registry, loaded on first use from the entry points."""
-    disabled = [name.strip() for name in os.environ.get(DISABLE, "").split(",")]
+    disabled = [name.strip() for name in os.environ.get(DISABLE, "").split(",") if name.strip()]
     found = sorted(entry_points(group=PROJECT), key=lambda entry: (entry.name, entry.value))
     unique = {(entry.name, entry.value): entry for entry in found}
     return Registry(unique.values(), disabled)

@@ -84,6 +84,12 @@ def _refuse_unused(config: SearchConfig, plan: Plan, situation: Situation) -> No
         situation.differences or (plan.c_init > 0 and not situation.gradients)
     ):
         raise ConfigError(f"eps is {config.eps!r}, but no gradient is taken by differences here; leave it out")
+    for name in ("k", "k_type"):
+        if plan.theta == 0 and getattr(config, name) != defaults[name]:
+            raise ConfigError(
+                f"{name} is {getattr(config, name)!r}, but theta is 0, so no prototype is used. Set theta above 0, or "
+                f"leave {name} out."
+            )
     if plan.method == "fista":
         if plan.c_init == 0 and (config.c_steps or 1) > 1:
             raise ConfigError(f"c_steps is {config.c_steps}, but L_pred is off: set c_init above 0, or leave it out")

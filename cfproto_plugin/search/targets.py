@@ -2,46 +2,114 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, ValuesView
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
+from cfproto_plugin.checks import as_plain, shown
 from cfproto_plugin.errors import InputError, did_you_mean
 from cfproto_plugin.protocols import Array
+from cfproto_plugin.tables.cells import is_missing
+
+_CHOICES = (list, tuple, AbstractSet, ValuesView, range, Iterator)
+_BY_POSITION = "Give target the index of x, or pass target.to_numpy() for one label per row in their order"
 
 
-def allowed_classes(target: Any, classes: Array, original: Array) -> Array:
+def allowed_classes(target: Any, classes: Array, original: Array, index: Any = None) -> Array:
     """The allowed classes (n, k) of rows whose own classes are the columns `original` (n,).
 
     None: every class but the row's own. A label, or a list, tuple or set of labels: the same for all rows. An array or
-    Series: one label per row.
+    Series: one label per row; a pandas Series is matched to the `index` of the rows, if they have one.
     """
     n, k = len(original), len(classes)
     if target is None:
         return np.asarray(np.arange(k) != original[:, None])
-    if isinstance(target, (list, tuple, set, frozenset)):
-        if not target:
+    if isinstance(target, Mapping):
+        raise InputError(f"target is {shown(target)}; expected a label, a list of allowed labels, or one label per row")
+    if isinstance(target, _CHOICES):
+        labels = list(target)
+        if not labels:
             raise InputError("target is empty; expected at least one label, or None for any other class")
         allowed = np.zeros((n, k), dtype=bool)
-        allowed[:, [_column(label, classes) for label in target]] = True
+        allowed[:, _columns(labels, classes)] = True
         return allowed
     if np.ndim(target) == 0:
-        return np.broadcast_to(np.arange(k) == _column(target, classes), (n, k))
-    labels = np.asarray(target)
-    if labels.shape != (n,):
+        label = target[()] if isinstance(target, np.ndarray) else target
+        return np.broadcast_to(np.arange(k) == _columns([label], classes)[0], (n, k))
+    if index is not None and hasattr(target, "iloc") and np.ndim(target) == 1:
+        target = _by_index(target, index)
+    per_row = np.asarray(target)
+    if per_row.shape != (n,):
         raise InputError(
-            f"target has shape {labels.shape} for {n} rows; expected one label per row, or a list of allowed labels"
+            f"target has shape {per_row.shape} for {n} rows; expected one label per row, or a list of allowed labels"
         )
-    return np.asarray(np.arange(k) == np.array([_column(label, classes) for label in labels])[:, None])
+    return np.asarray(np.arange(k) == np.array(_columns(list(per_row), classes, per_row=True))[:, None])
 
 
-def _column(label: Any, classes: Array) -> int:
-    for column, known in enumerate(classes.tolist()):
-        if type(label) is not bool and isinstance(known, bool):
-            continue
-        if known == label:
-            return column
-    there = ", ".join(repr(known) for known in classes.tolist()[:20])
+def _by_index(target: Any, index: Any) -> Any:
+    """The labels of a Series in the order of the rows."""
+    if target.index.equals(index):
+        return target
+    for what, labels in (("target", target.index), ("x", index)):
+        if not labels.is_unique:
+            twice = as_plain(labels[labels.duplicated()][0])
+            raise InputError(
+                f"target is matched to x by its index, and the index of {what} has {shown(twice)} twice. {_BY_POSITION}"
+            )
+    for what, other, labels in (("target", "x", target.index), ("x", "target", index)):
+        extra = labels.difference(index if other == "x" else target.index, sort=False)
+        if len(extra):
+            raise InputError(
+                f"target is matched to x by its index, and {shown(as_plain(extra[0]))} is in the index of {what} and "
+                f"not in that of {other}. {_BY_POSITION}"
+            )
+    return target.reindex(index)
+
+
+def _columns(labels: list[Any], classes: Array, *, per_row: bool = False) -> list[int]:
+    """The columns of labels. per_row: the place of a label is the number of its row, for messages."""
+    known = names_of(classes)
+    places = {label: column for column, label in reversed(list(enumerate(known)))}
+    return [
+        _column(as_plain(label), known, places, classes, row if per_row else None) for row, label in enumerate(labels)
+    ]
+
+
+def _column(label: Any, known: list[Any], places: dict[Any, int], classes: Array, row: int | None) -> int:
+    of_row = "" if row is None else f" of row {row}"
+    if getattr(label, "ndim", 0) or isinstance(label, (list, Mapping, AbstractSet)):
+        raise InputError(f"target{of_row} holds {shown(label)}; expected a label", row=row)
+    if is_missing(label):
+        raise InputError(f"target{of_row} holds {label!r}; expected a class in each place", row=row)
+    with suppress(TypeError, KeyError):  # an unhashable label is no key
+        return places[label]
+    if classes.dtype.kind == "f" and isinstance(label, float) and (classes == classes.dtype.type(label)).any():
+        return int(np.argmax(classes == classes.dtype.type(label)))
+    same = [column for column, name in enumerate(known) if bool(name == label)]
+    if same:
+        return same[0]
+    there = ", ".join(map(repr, known[:20]))
     raise InputError(
-        f"target {label!r} is not a class of the model.{did_you_mean(label, classes)} Its classes are: {there}"
+        f"target {shown(label)}{of_row} is not a class of the model.{_meant(label, known)} Its classes are: {there}",
+        row=row,
     )
+
+
+def _meant(label: Any, known: list[Any]) -> str:
+    """A class that reads the same and has another type, or one that is written nearly so."""
+    for name in known:
+        if str(name) == str(label):
+            return f" {shown(label)} is {_type(label)} and the classes are {_type(name)}: write target={name!r}."
+    return did_you_mean(label, known)
+
+
+def _type(value: Any) -> str:
+    return type(value).__name__
+
+
+def names_of(classes: Array) -> list[Any]:
+    """The labels as plain Python values; dates stay what they are."""
+    return list(classes) if classes.dtype.kind in "mM" else [as_plain(label) for label in classes.tolist()]

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import operator
-import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -16,17 +12,9 @@ from cfproto_plugin.features import Features
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.tables.columns import Columns
 from cfproto_plugin.tables.geometry import Grid, changed
+from cfproto_plugin.tables.relations import Relation, read_relation
 
-_COMPARE = {
-    "<=": operator.le,
-    ">=": operator.ge,
-    "<": operator.lt,
-    ">": operator.gt,
-    "==": operator.eq,
-    "!=": operator.ne,
-}
-_EXPRESSION = re.compile(r"^\s*(.+?)\s*(<=|>=|==|!=|<|>)\s*(.+?)\s*$")
-Relation = Callable[[Array], Array]
+_TRIED = 4  # training rows that relations are tried on, so that a mistake shows early
 
 
 @dataclass(frozen=True)
@@ -42,7 +30,7 @@ class Rules:
     high: Array
     grid: Grid  # the numbers that a column can hold
     allowed: dict[int, Array] = field(default_factory=dict)  # (K,) bool per categorical attribute
-    relations: tuple[tuple[str, Relation], ...] = ()
+    relations: tuple[Relation, ...] = ()
 
     @classmethod
     def of(cls, features: Features, columns: Columns, train: Array) -> Rules:
@@ -70,7 +58,9 @@ class Rules:
                     f"increasing and decreasing need numbers; {columns.describe(at)} is a category",
                     column=columns.attributes[at].name,
                 )
-        relations = tuple(_relation(relation, columns) for relation in features.relations)
+        relations = tuple(read_relation(relation, columns) for relation in features.relations)
+        for relation in relations:
+            relation(train[:_TRIED])
         return cls(
             columns,
             mask("immutable"),
@@ -119,13 +109,8 @@ class Rules:
     def related(self, x: Array) -> Array:
         """Which rows (n, A) satisfy every relation."""
         good = np.ones(len(x), dtype=bool)
-        for name, holds in self.relations:
-            found = np.asarray(holds(x), dtype=bool)
-            if found.shape != (len(x),):
-                raise ConfigError(
-                    f"relation {name!r} returned shape {found.shape} for {len(x)} rows; expected one truth per row"
-                )
-            good &= found
+        for relation in self.relations:
+            good &= relation(x)
         return good
 
     def choices(self, at: int) -> Array:
@@ -158,35 +143,3 @@ def _allowed(features: Features, columns: Columns) -> dict[int, Array]:
         codes = [columns.code(at, value, f"allowed[{column!r}]") for value in values]
         found[at] = np.isin(np.arange(len(columns.attributes[at].levels)), codes)
     return found
-
-
-def _relation(relation: Any, columns: Columns) -> tuple[str, Relation]:
-    """A name for messages, and a function of table rows."""
-    if callable(relation):
-        return getattr(relation, "__name__", repr(relation)), lambda x: relation(columns.to_named(x))
-    match = _EXPRESSION.match(str(relation))
-    if match is None:
-        raise ConfigError(f"relation {relation!r} cannot be read; expected such as 'a <= b' or 'a >= 3', or a function")
-    left, compare, right = match[1], _COMPARE[match[2]], match[3]
-    if not {_named(left, columns), _named(right, columns)} - {None}:
-        raise ConfigError(f"relation {relation!r} names no column; columns without a name need a function")
-    first, second = _operand(left, columns, relation), _operand(right, columns, relation)
-    return relation, lambda x: compare(first(x), second(x))
-
-
-def _operand(text: str, columns: Columns, relation: Any) -> Callable[[Array], Any]:
-    if _named(text, columns) is None:
-        return lambda _x: float(text)
-    at = columns.find(text, f"relation {relation!r}")
-    if at in columns.categories:
-        raise ConfigError(f"relation {relation!r}: {text!r} is a category; pass a function instead", column=text)
-    return lambda x: x[:, at]
-
-
-def _named(text: str, columns: Columns) -> str | None:
-    """The text if it stands for a column, None if it is a number."""
-    try:
-        float(text)
-    except ValueError:
-        return text
-    return text if text in (columns.names or ()) else None

@@ -12,6 +12,7 @@ import numpy as np
 from cfproto_plugin.distances.binning import bin_context
 from cfproto_plugin.errors import InputError
 from cfproto_plugin.features import Column, Features
+from cfproto_plugin.plugins import category_distances
 from cfproto_plugin.protocols import Array, CategoryDistance
 from cfproto_plugin.tables.columns import Columns
 from cfproto_plugin.tables.embedding import embed
@@ -84,7 +85,7 @@ class FeatureSpace:
         sizes = [len(self.columns.attributes[at].levels) for at in places]
         numbers = np.delete(train, places, axis=1)
         weights = _weights(self.columns, features.weights)
-        distances = distance(codes, sizes, bin_context(numbers), labels)
+        distances = category_distances(distance, codes, sizes, bin_context(numbers), labels)
         found = {}
         for column, (at, size) in enumerate(zip(places, sizes, strict=True)):
             counts = np.bincount(codes[:, column], minlength=size)

@@ -10,8 +10,8 @@ from cfproto_plugin import CounterfactualExplainer, SearchConfig
 
 LOSSES = {
     "A": {"c_init": 1.0, "c_steps": 5, "theta": 0.0},
-    "B": {"c_init": 1.0, "c_steps": 5, "theta": 20.0},
-    "C": {"c_init": 0.0, "theta": 20.0},
+    "B": {"c_init": 1.0, "c_steps": 5, "theta": 20.0, "k": 2},
+    "C": {"c_init": 0.0, "theta": 20.0, "k": 2},
 }
 
 
@@ -22,7 +22,7 @@ def cost(x, counterfactual):
 
 def explained(golden, model, loss):
     search = SearchConfig(
-        method="fista", beta=0.01, max_iterations=500, momentum=False, k=2, fallback=False, gamma=0, **LOSSES[loss]
+        method="fista", beta=0.01, max_iterations=500, momentum=False, fallback=False, gamma=0, **LOSSES[loss]
     )
     explainer = CounterfactualExplainer(model, features=golden.features, search=search).fit(golden.x_train)
     return explainer, explainer.explain(golden.x)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cfproto_plugin.plugins import nearest_prototypes
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.clock import Clock, OutOfTimeError
 from cfproto_plugin.search.guide import Guide
@@ -55,7 +56,7 @@ def prototypes_in_pieces(judge: Judge, clock: Clock, guide: Guide, end: float = 
             return
         rows = np.arange(start, min(start + size, len(task)))
         with clock.shared(rows):
-            found = guide.provider.nearest(z[rows], task.allowed[rows])
+            found = nearest_prototypes(guide.provider, z[rows], task.allowed[rows])
             piece = Prototypes(rows, *_shared_out(task.turn[rows], task.turns[rows], *found))
         taken = max(time.perf_counter() - now, _LEAST_SECONDS)
         yield piece

@@ -1,0 +1,81 @@
+"""The arguments of the explainer, checked before any work: each error names the value and what to write instead."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, TypeVar
+
+import numpy as np
+
+from cfproto_plugin.checks import is_count, is_number, shown
+from cfproto_plugin.config import SearchConfig
+from cfproto_plugin.errors import ConfigError, InputError, ModelError, did_you_mean
+from cfproto_plugin.features import Features
+
+_Kind = TypeVar("_Kind", Features, SearchConfig)
+_MOST = 1_000_000  # counterfactuals per row; more would be a slip
+
+
+def check_models(model: Any, adapter: Any, *others: Any) -> None:
+    """Refuse what cannot be a model, before anything is asked of the plugins."""
+    if model is None and (adapter is None or isinstance(adapter, str)):
+        raise ModelError("model is None; expected a trained model, or a function x -> probabilities")
+    for each in (model, *others):
+        if inspect.isclass(each):
+            raise ModelError(f"{each.__name__} is a class; pass a trained model, an object of that class")
+
+
+def check_seed(seed: Any) -> None:
+    """It is handed to plugins that draw random numbers."""
+    if not is_count(seed, 0):
+        raise ConfigError(f"seed is {shown(seed)}; expected a whole number of at least 0")
+
+
+def check_parts(prototypes: Any, distance: Any) -> None:
+    """Each is a name or an object that does the work."""
+    methods = all(callable(getattr(prototypes, name, None)) for name in ("fit", "nearest"))
+    if not isinstance(prototypes, str) and (inspect.isclass(prototypes) or not methods):
+        raise ConfigError(
+            f"prototypes is {shown(prototypes)}; expected a name such as 'kdtree', or an object with the methods fit "
+            "and nearest"
+        )
+    if not isinstance(distance, str) and (inspect.isclass(distance) or not callable(distance)):
+        raise ConfigError(
+            f"distance is {shown(distance)}; expected a name such as 'abdm', or a function of codes, n_categories, "
+            "context and labels"
+        )
+
+
+def settings(given: Any, name: str, kind: type[_Kind]) -> _Kind:
+    """The settings, those of the defaults for None."""
+    if given is None:
+        return kind()
+    if isinstance(given, kind):
+        return given
+    made = f"{kind.__name__}(...)"
+    if isinstance(given, Mapping):
+        known = [each.name for each in fields(kind)]
+        unknown = next((key for key in given if key not in known), None)
+        hint = "" if unknown is None else f" It has no {unknown!r}.{did_you_mean(unknown, known)}"
+        raise ConfigError(f"{name} is a dict; write {name}={kind.__name__}(**{shown(given)}).{hint}")
+    swapped = {Features: "features", SearchConfig: "search"}.get(type(given))
+    hint = f": pass it as {swapped}=" if swapped else ""
+    raise ConfigError(f"{name} is {shown(given)}; expected {made}{hint}")
+
+
+def check_call(n: Any, time_budget: Any, progress: Any) -> None:
+    """The numbers of a call of `explain`, and who hears of its progress."""
+    if time_budget is not None and not (is_number(time_budget) and time_budget > 0):
+        raise InputError(f"time_budget is {shown(time_budget)}; expected a positive number of seconds, or None")
+    if not is_count(n) or n > _MOST:
+        raise InputError(
+            f"n is {shown(n)}; expected how many counterfactuals per row, a whole number from 1 to {_MOST:,}"
+        )
+    if not (progress is None or isinstance(progress, (bool, np.bool_))) and (
+        inspect.isclass(progress) or not callable(progress)
+    ):
+        raise InputError(
+            f"progress is {shown(progress)}; expected True, False, None, or a function that takes the fraction done"
+        )

@@ -1,0 +1,77 @@
+"""What prototype providers and distances answer, checked: a mistake of theirs is named as theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cfproto_plugin.errors import CfprotoError, PluginError
+from cfproto_plugin.plugins.capabilities import origin_of
+from cfproto_plugin.protocols import Array, CategoryDistance, PrototypeProvider
+
+
+def fitted_provider(provider: PrototypeProvider, z: Array, labels: Array) -> PrototypeProvider:
+    """The provider after `fit`, which returns it."""
+    fitted = _ask(provider, "prototypes", provider.fit, z, labels)
+    if not callable(getattr(fitted, "nearest", None)):
+        raise PluginError(f"fit of the prototypes {_name(provider)} returned {fitted!r}; expected the provider itself")
+    made: PrototypeProvider = fitted
+    return made
+
+
+def nearest_prototypes(provider: PrototypeProvider, z: Array, allowed: Array) -> tuple[Array, Array]:
+    """Points (n, m, *s) and their classes (n, m), columns of allowed (n, k) or -1, m at least 1."""
+    found = _ask(provider, "prototypes", provider.nearest, z, allowed)
+    if not isinstance(found, (tuple, list)) or len(found) != 2:  # noqa: PLR2004
+        raise PluginError(
+            f"the prototypes {_name(provider)} returned {type(found).__name__}; expected (points, classes)"
+        )
+    points, classes = np.asarray(found[0]), np.asarray(found[1])
+    n, k = allowed.shape
+    good = classes.ndim == 2 and classes.shape[0] == n and classes.size and points.shape[:2] == classes.shape  # noqa: PLR2004
+    if not good or points.ndim < 3 or points.dtype.kind not in "iuf" or classes.dtype.kind not in "iu":  # noqa: PLR2004
+        raise PluginError(
+            f"the prototypes {_name(provider)} returned points {points.dtype} of shape {points.shape} and classes "
+            f"{classes.dtype} of shape {classes.shape} for {n} rows; expected numbers ({n}, m, ...) and whole numbers "
+            f"({n}, m) with m of at least 1"
+        )
+    if classes.min() < -1 or classes.max() >= k:
+        raise PluginError(
+            f"the prototypes {_name(provider)} returned classes from {classes.min()} to {classes.max()}; expected -1, "
+            f"for none, to {k - 1}"
+        )
+    return points, classes
+
+
+def category_distances(
+    distance: CategoryDistance, codes: Array, sizes: Sequence[int], context: Array, labels: Array
+) -> list[Array]:
+    """One matrix (K, K) of numbers for each column of codes (n, C) with K = sizes[column] categories."""
+    found = _ask(distance, "distance", distance, codes, sizes, context, labels)
+    shapes = [(size, size) for size in sizes]
+    try:
+        matrices = [np.asarray(matrix, dtype=float) for matrix in found]
+    except (TypeError, ValueError) as error:
+        raise PluginError(
+            f"the distance {_name(distance)} returned {found!r}; expected a list of {len(sizes)} matrices of numbers"
+        ) from error
+    if [matrix.shape for matrix in matrices] != shapes:
+        raise PluginError(
+            f"the distance {_name(distance)} returned shapes {[matrix.shape for matrix in matrices]}; expected {shapes}"
+        )
+    return matrices
+
+
+def _ask(part: Any, what: str, method: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return method(*arguments)
+    except CfprotoError:
+        raise
+    except Exception as error:
+        raise PluginError(f"the {what} {_name(part)} raised {type(error).__name__}: {error}") from error
+
+
+def _name(part: Any) -> str:
+    return str(origin_of(part) or getattr(part, "__name__", type(part).__name__))
