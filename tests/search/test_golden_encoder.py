@@ -19,7 +19,7 @@ from cfproto_plugin.datasets import load_mnist
 
 pytestmark = [pytest.mark.data, pytest.mark.slow, pytest.mark.needs("torch")]
 BETA = 0.001
-SETTINGS = {"beta": BETA, "learning_rate": 0.001, "max_iterations": 200, "momentum": False, "k": 5}
+SETTINGS = {"beta": BETA, "learning_rate": 0.001, "max_iterations": 200, "momentum": False}
 TWO_C = {"c_init": 10.0, "c_steps": 2}
 # On image 0 the reference's momentum took effect: its update reads a variable that is assigned in the same step.
 RACE = 0
