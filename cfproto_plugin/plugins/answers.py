@@ -74,4 +74,5 @@ def _ask(part: Any, what: str, method: Callable[..., Any], *arguments: Any) -> A
 
 
 def _name(part: Any) -> str:
-    return str(origin_of(part) or getattr(part, "__name__", type(part).__name__))
+    origin = origin_of(part)
+    return str(getattr(part, "__name__", type(part).__name__) if origin is None else origin)
