@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -18,15 +19,17 @@ from cfproto_plugin.plugins.versions import versions
 from cfproto_plugin.protocols import Array, CategoryDistance, ModelAdapter, PrototypeProvider
 from cfproto_plugin.report.sentences import how_in_words, why_not_in_words
 from cfproto_plugin.search.clock import Clock, Pace, Progress, reporting
+from cfproto_plugin.search.first import first_look
 from cfproto_plugin.search.how import How
 from cfproto_plugin.search.judge import Judge, margin_of
 from cfproto_plugin.search.model import Answer, SearchModel
 from cfproto_plugin.search.solve import Solved, solve
 from cfproto_plugin.search.targets import allowed_classes, names_of
 from cfproto_plugin.search.task import Task
-from cfproto_plugin.tables.columns import as_batch, is_frame
+from cfproto_plugin.tables.columns import as_batch
 from cfproto_plugin.tables.contradictions import contradictions
 from cfproto_plugin.tables.geometry import count_changed
+from cfproto_plugin.tables.given import Given
 from cfproto_plugin.tables.space import FeatureSpace
 
 
@@ -101,22 +104,25 @@ class CounterfactualExplainer:
         check_call(n, time_budget, progress)
         if features is not None:
             settings(features, "features", Features)
-        x = as_batch(x)
-        table = fitted.space.columns.read(x)
-        space = fitted.space if features is None else self._space(features)
+        given = fitted.space.columns.given(as_batch(x))
+        space = (fitted.space if features is None else self._space(features)).on(given.columns)
         pace = Pace()
-        model = SearchModel(fitted.classifier, space, len(fitted.classes), fitted.tuning, pace)
-        answer = model.first_answer(table, "x")
-        group = np.repeat(np.arange(len(table)), n)
-        allowed = allowed_classes(target, fitted.classes, answer.label, x.index if is_frame(x) else None)[group]
-        rows = space.rows(table).take(group)
-        lines = _Lines(fitted, rows.table, Answer(*(part[group] for part in answer)), allowed, group)
-        lines.settle(contradictions(space, rows), space.broken(rows.table, rows))
+        model = SearchModel(fitted.classifier, space, len(fitted.classes), fitted.tuning, pace, given=given)
+        answer, errors = first_look(model, given, fitted.guide.train)
+        errors = {**space.without_place(given.table), **errors}
+        group = np.repeat(np.arange(len(given)), n)
+        allowed = allowed_classes(target, fitted.classes, answer.label, given.index)[group]
+        lines = _Lines(fitted, given, answer, allowed, group)
+        lines.refuse(errors)
+        open_lines = np.flatnonzero(lines.unsolved)
+        rows = space.rows(lines.original[open_lines])
+        lines.settle(open_lines, contradictions(space, rows), space.broken(rows.table, rows))
         todo = np.flatnonzero(lines.unsolved)
         with reporting(as_plain(progress), "explaining") as tick:
             pace.deadline = np.inf if time_budget is None else start + time_budget
             clock = Clock(len(todo), pace.deadline, tick)
-            task = Task(rows.take(todo), allowed[todo], group[todo], space, fitted.config, fitted.tuning)
+            rows = rows.take(np.searchsorted(open_lines, todo))
+            task = Task(rows, allowed[todo], group[todo], space, fitted.config, fitted.tuning)
             solved = solve(Judge(task, model), clock, fitted.guide)
         lines.fill(todo, task, solved)
         counts = {
@@ -125,10 +131,9 @@ class CounterfactualExplainer:
             "n_predicted_rows": model.predicted,
             "n_gradients": model.gradients,
         }
-        given = x.iloc[group] if is_frame(x) else x
         seconds = time.perf_counter() - start
         facts = {**counts, "budget": _budget(time_budget, seconds, spent=not solved.in_time), "seconds": seconds}
-        return self._explanation(given, lines, facts)
+        return self._explanation(lines, facts)
 
     __call__ = explain
 
@@ -155,15 +160,15 @@ class CounterfactualExplainer:
         fitted = self._require_fitted()
         return fitted.space.with_rules(features, fitted.guide.train)
 
-    def _explanation(self, x: Any, lines: _Lines, facts: dict[str, Any]) -> Explanation:
+    def _explanation(self, lines: _Lines, facts: dict[str, Any]) -> Explanation:
         fitted, seconds = self._require_fitted(), facts["seconds"]
         columns = fitted.space.columns
         return Explanation(
-            original=columns.to_user(lines.original, x),
-            counterfactual=columns.to_user(lines.table, x),
+            original=lines.given.original(lines.group),
+            counterfactual=lines.given.answers(lines.table, lines.group, lines.label >= 0),
             status=lines.status,
             message=lines.message,
-            original_class=fitted.classes[lines.answer.label],
+            original_class=_named(fitted.classes, lines.answer.label),
             counterfactual_class=_named(fitted.classes, lines.label),
             prototype_class=_named(fitted.classes, lines.prototype),
             original_proba=lines.answer.proba.astype(float),
@@ -191,11 +196,12 @@ class CounterfactualExplainer:
 class _Lines:
     """The lines of the result while they are being filled in: n answers to every row, all arrays of that length."""
 
-    def __init__(self, fitted: Fitted, original: Array, answer: Answer, allowed: Array, group: Array) -> None:
+    def __init__(self, fitted: Fitted, given: Given, answer: Answer, allowed: Array, group: Array) -> None:
         n = len(group)
-        self.fitted, self.original, self.answer, self.allowed, self.group = fitted, original, answer, allowed, group
-        self.table = np.full_like(original, np.nan)
-        self.proba = np.full(answer.proba.shape, np.nan)
+        self.fitted, self.given, self.allowed, self.group = fitted, given, allowed, group
+        self.answer, self.original = Answer(*(part[group] for part in answer)), given.table[group]
+        self.table = np.full_like(self.original, np.nan)
+        self.proba = np.full(self.answer.proba.shape, np.nan)
         self.label, self.prototype = np.full(n, -1), np.full(n, -1)
         self.status = np.full(n, "not_found", dtype=object)
         self.message = np.full(n, "", dtype=object)
@@ -203,26 +209,34 @@ class _Lines:
         self.steps, self.seconds, self.distance = np.zeros(n, dtype=int), np.zeros(n), np.full(n, np.nan)
         self.unsolved = np.ones(n, dtype=bool)
 
-    def settle(self, reasons: dict[int, str], broken: Array) -> None:
+    def refuse(self, errors: Mapping[int, InputError]) -> None:
+        """Rows that cannot be read or predicted are done."""
+        for row, error in errors.items():
+            at = self.group == row
+            self.status[at], self.message[at], self.unsolved[at] = "error", str(error), False
+            self.answer.label[at], self.answer.proba[at] = -1, np.nan
+
+    def settle(self, at: Array, reasons: dict[int, str], broken: Array) -> None:
         """Rows that are in the target and keep the rules are done; rows whose rules contradict each other cannot be.
 
-        broken: (n,) bool: a rule does not hold on the row itself.
+        at: (m,) lines. reasons: by place in them. broken: (m,) bool: a rule does not hold on the row itself.
         """
-        each, config = np.arange(len(self.group)), self.fitted.config
-        own = each, self.answer.label
-        there = self.allowed[own] & (self.answer.proba[own] >= (config.min_proba or 0)) & ~broken
+        config, proba, label = self.fitted.config, self.answer.proba[at], self.answer.label[at]
+        own, allowed = (np.arange(len(at)), label), self.allowed[at]
+        there = allowed[own] & (proba[own] >= (config.min_proba or 0)) & ~broken
         if config.kappa:
-            there &= margin_of(self.answer.proba, self.allowed, config.kappa, config.min_proba) > 0
-        first = there & (np.searchsorted(self.group, self.group) == each)
-        self.unsolved = ~there
+            there &= margin_of(proba, allowed, config.kappa, config.min_proba) > 0
+        done = at[there]
+        first = done[np.searchsorted(self.group, self.group[done]) == done]
+        self.unsolved[done] = False
         self.table[first], self.proba[first] = self.original[first], self.answer.proba[first]
         self.label[first], self.distance[first] = self.answer.label[first], 0.0
         self.status[first], self.how[first] = "found", How("unchanged")
-        self.message[there] = "already in the target: there is only the row itself"
+        self.message[done] = "already in the target: there is only the row itself"
         self.message[first] = how_in_words(How("unchanged"), label=None, n_changes=0, cost=0.0)
         for i, reason in reasons.items():
             if not there[i]:
-                self.status[i], self.message[i], self.unsolved[i] = "infeasible", reason, False
+                self.status[at[i]], self.message[at[i]], self.unsolved[at[i]] = "infeasible", reason, False
 
     def fill(self, at: Array, task: Task, solved: Solved) -> None:
         """Put in what a search found for the lines (m,)."""

@@ -68,14 +68,14 @@ class Fitted:
         seed: int,
     ) -> Fitted:
         """Label the training data by the model and learn the prototypes of every class."""
-        columns, train = Columns.learn(data, features, accepts_frames=models.classifier.accepts_frames)
-        train = _own(train, data)
+        columns, given = Columns.learn(data, features, accepts_frames=models.classifier.accepts_frames)
+        train = given.table
         _check_settings(config, models, train.shape[1])
         space = _numeric_space(columns, train, features, models)
         provider = make_provider(prototypes, config, models.encoder, seed)
         encoder = space_of(provider)
         plan = make_plan(config, _situation(models, columns, latent=encoder is not None))
-        answer = SearchModel(models.classifier, space).first_answer(train, "the training data")
+        answer = SearchModel(models.classifier, space, given=given).training_answer(train)
         classes = models.classifier.classes(answer.proba.shape[1])
         absent = _absent(answer.label, classes)
         measure = make_distance(distance, seed)
@@ -129,11 +129,6 @@ def make_distance(distance: str | CategoryDistance, seed: int) -> CategoryDistan
         return distance
     made: CategoryDistance = registry().make("distances", distance, seed=seed)
     return made
-
-
-def _own(train: Array, data: Any) -> Array:
-    """A table (N, A) that nobody else can write to."""
-    return train.copy() if train is data or train.base is not None else train
 
 
 def _numeric_space(columns: Columns, train: Array, features: Features, models: Models) -> FeatureSpace:

@@ -41,6 +41,7 @@ cli
 """
 RANK = {part: rank for rank, line in enumerate(ALLOWED.split("\n")) for part in line.split()}
 SEARCH = {"task", "judge", "clock", "candidates", "targets", "model", "plan", "tuning", "guide", "how"}
+SEARCH |= {"failures", "first"}
 
 MODULES = {
     *("explainer", "explanation", "fitted", "config", "features", "errors", "protocols", "hookspecs", "datasets"),

@@ -361,18 +361,15 @@ class Nan:
 
 
 TRAIN = np.array([[-1.0, 0.0], [1.0, 0.0], [2.0, 1.0]])
-BAD_ROWS = [
-    ([[np.nan, 0.0]], "row 0 of x is NaN in column 0"),
-    ([[np.inf, 0.0]], "row 0 holds inf in column 0"),
+BAD_CALLS = [
     ([[1.0, 2.0, 3.0]], "expected 2 columns"),
     (np.zeros((2, 2, 2)), "expected 2 columns"),
     (np.zeros((0, 2)), "no rows"),
-    ([["a", "b"]], "not numbers"),
 ]
 
 
-@pytest.mark.parametrize(("x", "message"), BAD_ROWS)
-def test_rows_that_cannot_be_explained_are_refused_before_any_work(x, message):
+@pytest.mark.parametrize(("x", "message"), BAD_CALLS)
+def test_calls_that_cannot_be_answered_are_refused_before_any_work(x, message):
     explainer = CounterfactualExplainer(Nan()).fit(TRAIN)
     with pytest.raises(InputError, match=message):
         explainer.explain(x)

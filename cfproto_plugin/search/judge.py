@@ -105,12 +105,15 @@ class Judge:
     def margin_by(self, proba: Array, decision: Array | None, row: Array) -> Array:
         """The margin by what a model says: probabilities (m, k), and its own decision (m,) if it has one.
 
-        A decision settles the sign, so that the margin leads the search and the decision judges it.
+        -inf where the model failed. A decision settles the sign, so that the margin leads the search and the decision
+        judges it.
         """
         allowed = self.task.allowed[row]
         margin = margin_of(proba, allowed, self._config.kappa, self._config.min_proba)
+        margin = np.where(np.isnan(margin), -np.inf, margin)
         if decision is None:
             return margin
+        margin = np.where(decision < 0, -np.inf, margin)
         at = np.arange(len(row)), decision
         good = allowed[at] & (proba[at] >= (self._config.min_proba or 0))
         return np.where(good, np.maximum(margin, _LEAST), np.minimum(margin, -_LEAST))

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cfproto_plugin.errors import InputError, ModelError
 from cfproto_plugin.plugins import Adapted
-from cfproto_plugin.protocols import Array
+from cfproto_plugin.protocols import Array, Pullback
 from cfproto_plugin.search.clock import Pace
+from cfproto_plugin.search.failures import Asked, ask
 from cfproto_plugin.search.tuning import Tuning
+from cfproto_plugin.tables.given import Given
 from cfproto_plugin.tables.space import FeatureSpace, Rows
 
-Vjp = Callable[[Array], tuple[Array, Callable[[Array], Array]]]
+_CALLS = 512  # that finding the points a model fails for may take; more find more points that it can answer
 
 
 class Answer(NamedTuple):
@@ -33,7 +35,9 @@ class Answer(NamedTuple):
 class SearchModel:
     """A classifier behind the conversions of a feature space.
 
-    Holds the counts of one call of `explain`; the adapter itself is shared and not changed.
+    given: the user's rows. A point that is a change of row x is predicted as that row with its changed cells: the cells
+    and dtypes that the user gets back. Holds the counts of one call of `explain`; the adapter itself is shared and not
+    changed.
     """
 
     def __init__(
@@ -43,9 +47,12 @@ class SearchModel:
         n_classes: int | None = None,
         tuning: Tuning | None = None,
         pace: Pace | None = None,
+        *,
+        given: Given | None = None,
     ) -> None:
         self.space = space
         self.pace = pace or Pace()
+        self.given = given
         self.has_gradient = adapted.vjp is not None and space.columns.plain  # not through categories
         self.calls = 0
         self.predicted = 0
@@ -69,63 +76,98 @@ class SearchModel:
     def quick(self, table: Array) -> Array:
         """Probabilities (n, k) of rows (n, A) for searching, equal to the model's own up to rounding.
 
-        Where decoding rounds, many rows are alike: each is predicted once.
+        Where decoding rounds, many rows are alike: each is predicted once. NaN where the model fails.
         """
-        return self._proba(table, self._adapted.quick)
+        return self._proba(table, self._adapted.quick, floats=self.is_quick)
 
-    def answer(self, table: Array) -> Answer:
-        """What the model itself says of rows (n, A)."""
-        return Answer.of(*self.own(table))
+    def answer(self, table: Array, x: Array | None = None) -> Answer:
+        """What the model itself says of rows (n, A); x (n,): the user's rows that they are changes of."""
+        return Answer.of(*self.own(table, x))
 
-    def own(self, table: Array) -> tuple[Array, Array | None]:
-        """The model's own probabilities (n, k) and decision (n,) of rows (n, A)."""
-        proba = self._proba(table, self._adapted.predict)
+    def own(self, table: Array, x: Array | None = None) -> tuple[Array, Array | None]:
+        """The model's own probabilities (n, k) and decision (n,) of rows (n, A), changes of the user's rows x (n,)."""
+        proba = self._proba(table, self._adapted.predict, x)
         self._n_classes = self._n_classes or proba.shape[1]
-        return proba, self.decision(table) if self.decides else None
+        return proba, self.decision(table, x) if self.decides else None
 
-    def decision(self, table: Array) -> Array:
-        """The model's own decision for rows (m, A): columns (m,) of the probabilities. Only if it `decides`."""
-        labels = self._adapted.labels
+    def decision(self, table: Array, x: Array | None = None) -> Array:
+        """The model's own decision for rows (m, A): columns (m,) of the probabilities, -1 where the model fails.
+
+        Only if it `decides`. x: (m,) the user's rows that they are changes of.
+        """
+        rows = self._rows(table, x)
+
+        def some(at: Array) -> Array:
+            found = ask(lambda part: self._labels(rows(at[part])), len(at), _CALLS).joined(len(at), -1)
+            return np.full(len(at), -1) if found is None else found
+
+        return self._in_parts(len(table), some)
+
+    def _labels(self, rows: Any) -> Array:
+        labels, n = self._adapted.labels, len(rows)
         if labels is None:
             raise ModelError("the model has no decision of its own")
-        found = self._in_parts(table, lambda rows: self._asked(rows, labels))
-        whole = found.shape == (len(table),) and found.dtype.kind in "iu"
+        self._count(n)
+        found = np.asarray(labels(rows))
+        whole = found.shape == (n,) and found.dtype.kind in "iu"
         if not whole or ((found < 0) | (found >= (self._n_classes or np.inf))).any():
             raise ModelError(
                 f"labels of adapter {self._adapted.name!r} returned {found.dtype} of shape {found.shape}, such as "
-                f"{found.ravel()[:3]}; expected ({len(table)},) whole numbers, columns of the probabilities from 0 to "
+                f"{found.ravel()[:3]}; expected ({n},) whole numbers, columns of the probabilities from 0 to "
                 f"{(self._n_classes or 'k')!s} - 1",
                 plugin=self._adapted.plugin,
             )
-        return found
+        return found.astype(np.intp)
 
-    def first_answer(self, table: Array, what: str) -> Answer:
-        """Likewise for rows that the model has not seen; says in the user's words if it cannot take missing values."""
+    def strictly(self, table: Array, x: Array | None = None) -> tuple[Array, Array | None]:
+        """Likewise, in one call per batch; what the model raises is raised. NaN where it returns such."""
+        rows = self._rows(table, x)
+        proba = self._in_parts(len(table), lambda at: self._call(rows(at), self._adapted.predict))
+        self._n_classes = proba.shape[1]
+        return proba, self._in_parts(len(table), lambda at: self._labels(rows(at))) if self.decides else None
+
+    @property
+    def n_classes(self) -> int:
+        """How many columns the probabilities have."""
+        if self._n_classes is None:
+            raise ModelError("the model has not been asked yet")
+        return self._n_classes
+
+    def training_answer(self, table: Array) -> Answer:
+        """What the model says of the training rows; an error names the row and the column that it cannot take."""
         missing = np.isnan(table)
         try:
-            return self.answer(table)
+            proba, decision = self.strictly(table, np.arange(len(table)))
         except Exception as error:
             if not missing.any():
                 raise
             row, at = np.argwhere(missing)[0].tolist()
-            column = self.space.columns.attributes[at].name
             raise InputError(
-                f"row {row} of {what} is NaN in column {self.space.columns.describe(at)}, and the model does not "
-                f"accept missing values ({type(error).__name__}). Fill it in, or use a model that accepts NaN.",
+                f"row {row} of the training data is NaN in column {self.space.columns.describe(at)}, and the model "
+                f"does not accept missing values ({type(error).__name__}). Fill it in, or use a model that accepts "
+                "NaN.",
                 row=row,
-                column=column,
+                column=self.space.columns.attributes[at].name,
             ) from error
+        bad = np.flatnonzero(np.isnan(proba).any(axis=1))
+        if len(bad):
+            raise self.no_number(proba[bad[0]], f"row {bad[0]} of the training data")
+        return Answer.of(proba, decision)
 
-    def at(self, rows: Rows) -> Callable[[Array], tuple[Array, Callable[[Array], Array]]]:
+    def no_number(self, proba: Array, where: str) -> ModelError:
+        """The error of a model that returns NaN or infinite numbers."""
+        origin = f" ({self._adapted.origin})" if self._adapted.origin else ""
+        return ModelError(
+            f"the model returned {proba} for {where}; expected probabilities{origin}", plugin=self._adapted.plugin
+        )
+
+    def at(self, rows: Rows) -> Callable[[Array], tuple[Array, Pullback]]:
         """The vjp of the model at search points (n, D) of these rows, for models with gradients."""
-        vjp = self._adapted.vjp
-        if vjp is None:
-            raise ModelError("the model has no gradient")
         space, shape = self.space, self.space.shape
         factor = None if space.is_identity else space.factor.astype(rows.z.dtype)
 
-        def at(z: Array) -> tuple[Array, Callable[[Array], Array]]:
-            proba, pull = self._vjp_in_parts(vjp, space.decode(z, rows).reshape(len(z), *shape))
+        def at(z: Array) -> tuple[Array, Pullback]:
+            proba, pull = self._vjp_in_parts(space.decode(z, rows).reshape(len(z), *shape))
 
             def pullback(cotangent: Array) -> Array:
                 gradient: Array = pull(cotangent).reshape(z.shape)
@@ -140,71 +182,87 @@ class SearchModel:
         self.calls += -(-n // (self._adapted.max_rows or n or 1))
         self.predicted += n
 
-    def _proba(self, table: Array, function: Callable[[Array], Array]) -> Array:
-        """Ask for each different row once, in batches that memory allows."""
+    def _rows(self, table: Array, x: Array | None, *, floats: bool = False) -> Callable[[Array], Any]:
+        """Some (m,) of the rows (n, A), as the model takes them."""
+        given, columns = self.given, self.space.columns
+        if x is None or given is None:
+            return lambda at: columns.to_model(table[at], floats=floats)
+        return lambda at: given.for_model(table[at], x[at])
+
+    def _proba(
+        self, table: Array, function: Callable[[Array], Array], x: Array | None = None, *, floats: bool = False
+    ) -> Array:
+        """Ask for each different row once, in batches that memory allows; NaN where the model fails."""
         place = None
-        if self.space.rounds and len(table) > 1:
+        if x is None and self.space.rounds and len(table) > 1:
             # adding 0.0 turns -0.0, which rounding makes, into 0.0
             whole_rows = np.dtype((np.void, table.itemsize * table.shape[1]))
             keys = np.ascontiguousarray(table + 0.0).view(whole_rows).ravel()
             _, first, place = np.unique(keys, return_index=True, return_inverse=True)
             table = table[first]
-        proba = self._in_parts(table, lambda rows: self._call(rows, function))
+        rows = self._rows(table, x, floats=floats)
+        proba = self._in_parts(len(table), lambda at: self._some(at, lambda part: self._call(rows(part), function)))
         return proba if place is None else proba[place]
 
-    def _in_parts(self, table: Array, call: Callable[[Array], Array]) -> Array:
-        """What a call returns for rows (n, A), asked in parts that memory and the time that is left allow."""
+    def _in_parts(self, n: int, call: Callable[[Array], Array]) -> Array:
+        """What a call returns for rows 0 to n - 1, asked in parts that memory and the time that is left allow."""
         found: list[Array] = []
         start = 0
-        while start < len(table) or not found:
-            part = table[start : start + self.pace.rows(self.most_rows)]
+        while start < n or not found:
+            part = np.arange(start, min(n, start + self.pace.rows(self.most_rows)))
             with self.pace.timed(len(part)):
                 found.append(call(part))
             start += len(part)
         return found[0] if len(found) == 1 else np.concatenate(found)
 
-    def _vjp_in_parts(self, vjp: Vjp, x: Array) -> tuple[Array, Callable[[Array], Array]]:
-        """The vjp at rows (n, *shape), asked in parts that the time that is left allows."""
+    def _some(self, at: Array, call: Callable[[Array], Array]) -> Array:
+        """What the model says of rows (m,) of a question; NaN for those that it fails for."""
+        found = ask(lambda part: call(at[part]), len(at), _CALLS).joined(len(at), np.nan)
+        return np.full((len(at), self._n_classes or 2), np.nan) if found is None else found
+
+    def _vjp_in_parts(self, x: Array) -> tuple[Array, Pullback]:
+        """The vjp at rows (n, *shape), asked in parts that the time that is left allows.
+
+        Where the model fails, the output is NaN and the gradient zero.
+        """
         self.gradients += len(x)
-        outputs, pulls, start = [], [], 0
+        asked = Asked([], {})
+        start = 0
         while start < len(x):
-            part = x[start : start + self.pace.rows(len(x))]
-            self._count(len(part))
+            part = np.arange(start, min(len(x), start + self.pace.rows(len(x))))
             with self.pace.timed(len(part)):
-                proba, pull = vjp(part)
-            outputs.append(proba)
-            pulls.append(pull)
+                found = ask(lambda some, part=part: self._vjp(x[part[some]]), len(part), _CALLS)  # type: ignore[misc]
+            asked.parts.extend((part[some], both) for some, both in found.parts)
             start += len(part)
-        if len(pulls) == 1:
-            return outputs[0], pulls[0]
-        ends = np.cumsum([len(y) for y in outputs])[:-1]
+        if len(asked.parts) == 1 and len(asked.parts[0][0]) == len(x):
+            return asked.parts[0][1]
+        proba = Asked([(at, y) for at, (y, _) in asked.parts], {}).joined(len(x), np.nan)
 
         def pullback(cotangent: Array) -> Array:
-            parts = zip(pulls, np.split(cotangent, ends), strict=True)
-            return np.concatenate([pull(part) for pull, part in parts])
+            pulled = Asked([(at, pull(cotangent[at])) for at, (_, pull) in asked.parts], {}).joined(len(x), 0.0)
+            return np.zeros_like(x) if pulled is None else pulled
 
-        return np.concatenate(outputs), pullback
+        return np.full((len(x), self.n_classes), np.nan) if proba is None else proba, pullback
 
-    def _asked(self, table: Array, function: Callable[[Array], Array]) -> Array:
-        self._count(len(table))
-        return np.asarray(function(self.space.columns.to_model(table)))
+    def _vjp(self, x: Array) -> tuple[Array, Pullback]:
+        if self._adapted.vjp is None:
+            raise ModelError("the model has no gradient")
+        self._count(len(x))
+        return self._adapted.vjp(x)
 
-    def _call(self, table: Array, function: Callable[[Array], Array]) -> Array:
-        proba = self._asked(table, function)
+    def _call(self, rows: Any, function: Callable[[Any], Array]) -> Array:
+        """Probabilities (n, k) of rows for the model; NaN in all columns where one is NaN or infinite."""
+        n = len(rows)
+        self._count(n)
+        proba = np.asarray(function(rows))
         columns = self._n_classes or proba.shape[-1]
-        if proba.shape != (len(table), columns) or columns < 2:  # noqa: PLR2004
+        if proba.shape != (n, columns) or columns < 2:  # noqa: PLR2004
             raise ModelError(
-                f"the model returned shape {proba.shape} for {len(table)} rows; expected ({len(table)}, k) "
-                f"probabilities of {self._n_classes or 'at least 2'} classes. Labels are not enough: pass a function "
+                f"the model returned shape {proba.shape} for {n} rows; expected ({n}, k) probabilities of "
+                f"{self._n_classes or 'at least 2'} classes. Labels are not enough: pass a function "
                 "x -> probabilities.",
                 plugin=self._adapted.plugin,
             )
         if not (math.isfinite(proba.sum()) or np.isfinite(proba).all()):
-            row = int(np.argwhere(~np.isfinite(proba))[0, 0])
-            origin = self._adapted.origin
-            raise ModelError(
-                f"the model returned {proba[row]} for a row of finite numbers; expected probabilities"
-                + (f" ({origin})" if origin else ""),
-                plugin=self._adapted.plugin,
-            )
+            proba = np.where(np.isfinite(proba).all(axis=1)[:, None], proba, np.nan)
         return proba

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,15 @@ import numpy as np
 from cfproto_plugin.errors import ConfigError, InputError, did_you_mean
 from cfproto_plugin.features import Column, Features
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.tables.cells import as_float, categories, cells_of, column_of, is_category, listed
+from cfproto_plugin.tables.cells import (
+    as_floats,
+    categories,
+    cells_of,
+    column_of,
+    is_category,
+    listed,
+    number_dtype,
+)
 
 
 @dataclass(frozen=True)
@@ -23,11 +31,22 @@ class Attribute:
     levels: Any = None  # the categories in the order of their codes, None for a number
     integer: bool = False  # the dtype of the column holds integers only
     group: bool = False  # a one-hot group; one category may have no column, its level is None
+    unknown: int = 0  # how many levels at the end are not from the training data: a row may keep one, never take it
 
     @property
     def dropped(self) -> int:
         """How many levels of a group have no column: 1 or 0."""
         return len(self.levels) - len(self.sources)
+
+    def with_unknown(self, values: Sequence[Any]) -> Attribute:
+        """The same with further categories, which the training data had not."""
+        numbers = isinstance(self.levels, np.ndarray) and self.levels.dtype.kind in "iufb"
+        if numbers and np.asarray(values).dtype.kind in "iufb":
+            return replace(self, levels=np.append(self.levels, np.asarray(values)), unknown=len(values))
+        levels = np.empty(len(self.levels) + len(values), dtype=object)
+        for code, level in enumerate([*self.levels, *values]):
+            levels[code] = level
+        return replace(self, levels=levels, unknown=len(values))
 
     def cells(self, part: Array) -> list[Any]:
         """What the user's columns hold for a column of the table."""
@@ -75,17 +94,23 @@ def attributes_of(raw: Any, names: tuple[Any, ...] | None, features: Features) -
         if at in categorical or (names is not None and is_category(dtype)):
             found.append(Attribute(name, (at,), categories(column_of(raw, at), name)))
         else:
-            found.append(Attribute(name, (at,), integer=names is not None and dtype.kind in "iu"))
+            found.append(Attribute(name, (at,), integer=holds_integers(dtype)))
     return tuple(found)
 
 
 def _one_hot(raw: Any, names: tuple[Any, ...] | None, name: Any, columns: tuple[int, ...]) -> Attribute:
-    ones = np.stack([as_float(column_of(raw, at), name) for at in columns], axis=1)
+    ones = np.stack([as_floats(column_of(raw, at))[0] for at in columns], axis=1)
     dropped = bool((ones.sum(axis=1) == 0).any())
     labels = [names[at] if names is not None else at for at in columns]
     levels = np.full(len(labels) + dropped, None, dtype=object)
     levels[dropped:] = labels  # the dropped level is the first, as encoders drop it: same codes, same embedding
     return Attribute(name, columns, levels, group=True)
+
+
+def holds_integers(dtype: Any) -> bool:
+    """Whether a column of numbers of this dtype holds whole numbers only; truth values are 0 and 1."""
+    found = number_dtype(dtype)
+    return found is not None and found.kind in "iub"
 
 
 def check_dtypes(raw: Any, names: tuple[Any, ...] | None) -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
+from numbers import Number
 from typing import Any
 
 import numpy as np
 
-from cfproto_plugin.errors import InputError, did_you_mean
+from cfproto_plugin.errors import InputError
 from cfproto_plugin.protocols import Array
 
 _LISTED = 12
-_MISSING = object()
+_MISSING = {kind: object() for kind in ("None", "NaN", "NAType", "NaTType")}  # equal to no category
 
 
 def is_frame(data: Any) -> bool:
@@ -27,9 +28,27 @@ def is_category(dtype: Any) -> bool:
 
 
 def as_array(data: Any) -> Array:
-    """Anything but a frame as an array; a list of numbers and strings keeps both."""
-    array = np.asarray(data.detach().cpu() if hasattr(data, "detach") else data)
-    return np.asarray(data, dtype=object) if array.dtype.kind == "U" and isinstance(data, (list, tuple)) else array
+    """Anything but a frame as an array; a list keeps numbers beside strings, and a cell that is itself a list."""
+    data = data.detach().cpu() if hasattr(data, "detach") else data
+    if not isinstance(data, (list, tuple)):
+        return np.asarray(data)
+    try:
+        array = np.asarray(data)
+    except ValueError as error:  # rows of different shapes, or a cell that is a list
+        return _by_cells(data, error)
+    return np.asarray(data, dtype=object) if array.dtype.kind == "U" else array
+
+
+def _by_cells(data: Sequence[Any], error: ValueError) -> Array:
+    rows = list(data) if any(isinstance(row, (list, tuple)) for row in data) else [data]
+    widths = {len(row) if isinstance(row, (list, tuple)) else -1 for row in rows}
+    if len(widths) > 1 or -1 in widths:
+        raise InputError(f"the rows of the list differ in length: {error}") from error
+    array = np.empty((len(rows), *widths), dtype=object)
+    for at, row in enumerate(rows):
+        for column, cell in enumerate(row):
+            array[at, column] = cell
+    return array
 
 
 def column_of(raw: Any, at: int) -> Any:
@@ -37,48 +56,73 @@ def column_of(raw: Any, at: int) -> Any:
     return raw.iloc[:, at] if is_frame(raw) else raw.reshape(len(raw), -1)[:, at]
 
 
-def as_float(column: Any, name: Any) -> Array:
-    """A column of numbers as floats: float32 stays float32, everything else becomes float64."""
-    width = np.float32 if column.dtype == np.float32 else np.float64
+def number_dtype(dtype: Any) -> Any:
+    """The NumPy dtype of a column of numbers or truth values, native or not; None if it holds anything else."""
+    dtype = getattr(dtype, "numpy_dtype", dtype.subtype if type(dtype).__name__ == "SparseDtype" else dtype)
+    return dtype if isinstance(dtype, np.dtype) and dtype.kind in "iufb" else None
+
+
+def as_floats(column: Any) -> tuple[Array, Array]:
+    """A column of numbers as floats, and which cells (n,) bool are none; float32 stays float32, others are float64.
+
+    Strings are numbers only in an array of strings, which cannot hold them otherwise.
+    """
+    dtype = number_dtype(column.dtype)
+    width = np.float32 if dtype is not None and dtype.newbyteorder("=") == np.float32 else np.float64
+    if dtype is not None:
+        frame_column = hasattr(column, "to_numpy")
+        floats = column.to_numpy(dtype=width, na_value=np.nan) if frame_column else column.astype(width)
+        return np.asarray(floats), np.zeros(len(column), dtype=bool)
+    texts = not hasattr(column, "to_numpy") and column.dtype.kind in "US"
+    numbers = [_number(cell, texts=texts) for cell in column.tolist()]
+    bad = np.array([number is None for number in numbers], dtype=bool)
+    return np.array([np.nan if number is None else number for number in numbers], dtype=float), bad
+
+
+def _number(cell: Any, *, texts: bool) -> float | None:
+    """A cell as a float, NaN where it is missing; None if it is no number."""
+    if is_missing(cell):
+        return float("nan")
     try:
-        if not hasattr(column, "to_numpy"):
-            return np.asarray(column, dtype=width)
-        if not is_category(column.dtype) or column.dtype.kind == "b" or column.isna().all():
-            return np.asarray(column.to_numpy(dtype=width, na_value=np.nan))
-    except (TypeError, ValueError) as error:
-        raise InputError(f"column {name!r} was numbers in the training data: {error}", column=name) from error
-    raise InputError(f"column {name!r} holds {column.dtype}; it was numbers in the training data", column=name)
+        if isinstance(cell, (Number, np.bool_)) or (texts and isinstance(cell, str)):
+            return float(cell)  # type: ignore[arg-type]
+    except OverflowError:
+        return float("inf")
+    except (TypeError, ValueError):
+        pass
+    return None
 
 
-def as_numbers(raw: Any) -> Array:
-    """A table without categories, or images, as floats: float32 stays float32, everything else becomes float64."""
+def as_numbers(raw: Any) -> Array | None:
+    """A table without categories, or images, as floats (n, ...); None if that takes a look at its cells.
+
+    float32 stays float32, everything else becomes float64.
+    """
     if is_frame(raw):
-        dtypes = list(raw.dtypes)
-        if all(isinstance(dtype, np.dtype) and dtype.kind in "iufb" for dtype in dtypes):
-            width = np.float32 if all(dtype == np.float32 for dtype in dtypes) else np.float64
-            return np.ascontiguousarray(raw.to_numpy(dtype=width))
-        columns = [as_float(raw.iloc[:, at], name) for at, name in enumerate(raw.columns)]
-        return np.stack(columns, axis=1)
-    if raw.dtype.kind in "iufb":
-        return np.asarray(raw if raw.dtype in (np.float32, np.float64) else raw.astype(np.float64))
-    try:
-        return np.asarray(raw.astype(np.float64))
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"the data holds {raw.dtype} values that are not numbers: {error}. Name their columns in "
-            "Features(categorical=...)."
-        ) from error
+        dtypes = [number_dtype(dtype) for dtype in raw.dtypes]
+        if any(dtype is None for dtype in dtypes):
+            return None
+        if not all(isinstance(dtype, np.dtype) for dtype in raw.dtypes):
+            return np.stack([as_floats(raw.iloc[:, at])[0] for at in range(raw.shape[1])], axis=1)
+        single = all(dtype.newbyteorder("=") == np.float32 for dtype in dtypes)
+        return np.ascontiguousarray(raw.to_numpy(dtype=np.float32 if single else np.float64))
+    if raw.dtype.kind not in "iufb":
+        return None
+    single = raw.dtype.newbyteorder("=") == np.float32
+    return np.asarray(raw, dtype=np.float32 if single else np.float64)
 
 
 def categories(column: Any, name: Any) -> Any:
     """The values that occur, in order, a missing one last; of the column's own dtype."""
     try:
-        if hasattr(column, "array"):
+        if hasattr(column, "array") and column.dtype != object:
             seen = column.drop_duplicates()
             present = seen.dropna().sort_values().array
             return present.take([*range(len(present)), -1], allow_fill=True) if seen.isna().any() else present
-        missing = np.fromiter(map(is_missing, column), dtype=bool)
-        return np.concatenate([np.unique(column[~missing]), column[missing][:1]])
+        cells = np.asarray(column)
+        missing = np.fromiter(map(is_missing, cells), dtype=bool, count=len(cells))
+        kinds = {str(missing_kind(cell)): cell for cell in cells[missing].tolist()}
+        return np.append(np.unique(cells[~missing]), np.array([kinds[k] for k in sorted(kinds)], dtype=cells.dtype))
     except TypeError as error:
         raise InputError(
             f"column {name!r} holds values that cannot be ordered as categories ({error}); make them all strings",
@@ -87,29 +131,40 @@ def categories(column: Any, name: Any) -> Any:
 
 
 def lookup(levels: Any) -> dict[Any, int]:
-    """Code by category; all kinds of missing are one."""
+    """Code by category."""
     return {_key(level): code for code, level in enumerate(levels)}
 
 
 def code_of(codes: Mapping[Any, int], value: Any) -> int:
-    """The code of a value in what `lookup` gave, -1 if it is none of the categories."""
-    return codes.get(_key(value), -1) if isinstance(value, Hashable) else -1
+    """The code of a value in what `lookup` gave, -1 if it is none of the categories.
+
+    Where the column has one kind of missing value, every kind stands for it.
+    """
+    if not isinstance(value, Hashable):
+        return -1
+    missing = [codes[key] for key in _MISSING.values() if key in codes] if is_missing(value) else []
+    return codes.get(_key(value), missing[0] if len(missing) == 1 else -1)
 
 
-def codes_of(column: Any, levels: Any, name: Any) -> Array:
-    """Place of every value of a column among the categories."""
+def codes_of(column: Any, levels: Any) -> tuple[Array, list[Any], Array]:
+    """Place of every value of a column (n,) among the categories; values that are none of them follow in order.
+
+    Returns the codes, those other values, and which cells (n,) bool cannot be a category, such as a list.
+    """
     known = lookup(levels)
-    values = column.tolist()
-    codes = np.array([code_of(known, value) for value in values], dtype=float)
-    if (codes < 0).any():
-        row = int(np.argmax(codes < 0))
-        raise InputError(
-            f"row {row} holds {values[row]!r} in column {name!r}, which the training data had not."
-            f"{did_you_mean(values[row], levels)} There are: {listed(levels)}",
-            row=row,
-            column=name,
-        )
-    return codes
+    others: list[Any] = []
+    codes = np.empty(len(column))
+    bad = np.zeros(len(column), dtype=bool)
+    for row, value in enumerate(column.tolist()):
+        try:
+            code = known.setdefault(_key(value), len(levels) + len(others))
+        except TypeError:
+            codes[row], bad[row] = 0, True
+            continue
+        if code == len(levels) + len(others):
+            others.append(value)
+        codes[row] = code
+    return codes, others, bad
 
 
 def listed(levels: Any) -> str:
@@ -127,19 +182,15 @@ def cells_of(part: Array, levels: Any) -> Any:
     return levels.take(np.where(missing, -1, codes), allow_fill=True) if missing.any() else levels.take(codes)
 
 
-def cast(frame: Any, dtypes: Mapping[Any, Any], *, nullable: bool) -> Any:
-    """Give the columns of a frame these dtypes wherever they hold the values exactly.
-
-    nullable: integers and booleans with missing values get their nullable dtypes; else they are left as they are.
-    """
+def cast(frame: Any, dtypes: Mapping[Any, Any]) -> Any:
+    """Give the columns of a frame for the model these dtypes wherever they hold the values exactly."""
     for (name, dtype), present in zip(dtypes.items(), list(frame.dtypes), strict=True):
         if dtype == present:
             continue
         column = frame[name]
-        lacks = isinstance(dtype, np.dtype) and dtype.kind in "iub" and bool(column.isna().any())
-        if lacks and not nullable:
+        if isinstance(dtype, np.dtype) and dtype.kind in "iub" and bool(column.isna().any()):
             continue
-        made = _exactly(column, _nullable(dtype) if lacks else dtype)
+        made = _exactly(column, dtype)
         if made is not None:
             frame[name] = made
     return frame
@@ -147,17 +198,32 @@ def cast(frame: Any, dtypes: Mapping[Any, Any], *, nullable: bool) -> Any:
 
 def is_missing(value: Any) -> bool:
     """None, NaN, NaT and pandas' NA."""
-    return value is None or type(value).__name__ in {"NAType", "NaTType"} or bool(value != value)  # noqa: PLR0124
+    return missing_kind(value) is not None
+
+
+def missing_kind(value: Any) -> str | None:
+    """Which of None, NaN, NaT and NA a value is, by name; None if it is there. Encoders tell them apart."""
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    if name in {"NAType", "NaTType"}:
+        return name
+    try:
+        return "NaN" if bool(value != value) else None  # noqa: PLR0124
+    except (TypeError, ValueError):  # an array in a cell
+        return None
 
 
 def _key(value: Any) -> Any:
-    return _MISSING if is_missing(value) else value
+    kind = missing_kind(value)
+    return value if kind is None else _MISSING[kind]
 
 
-def _nullable(dtype: Any) -> str:
-    return {"b": "boolean", "i": "Int", "u": "UInt"}[dtype.kind] + (
-        "" if dtype.kind == "b" else f"{8 * dtype.itemsize}"
-    )
+def nullable(dtype: Any) -> Any:
+    """The pandas dtype that holds these integers or truth values beside missing ones; itself if it can do that."""
+    if not (isinstance(dtype, np.dtype) and dtype.kind in "iub"):
+        return dtype
+    return "boolean" if dtype.kind == "b" else {"i": "Int", "u": "UInt"}[dtype.kind] + f"{8 * dtype.itemsize}"
 
 
 def _exactly(column: Any, dtype: Any) -> Any:

@@ -6,7 +6,8 @@ An array of numbers or images is that table already. A group of one-hot columns 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,19 +18,10 @@ from cfproto_plugin.features import Column, Features
 from cfproto_plugin.helpers.frames import column_order
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.tables.attributes import Attribute, attributes_of, check_dtypes, position
-from cfproto_plugin.tables.cells import (
-    as_array,
-    as_float,
-    as_numbers,
-    cast,
-    code_of,
-    codes_of,
-    column_of,
-    is_category,
-    is_frame,
-    listed,
-    lookup,
-)
+from cfproto_plugin.tables.cells import as_array, cast, code_of, is_category, is_frame, listed, lookup
+from cfproto_plugin.tables.given import Given
+from cfproto_plugin.tables.held import Held, held_in, same_held
+from cfproto_plugin.tables.reading import read_table
 
 __all__ = ["Attribute", "Columns", "as_batch", "is_frame"]
 
@@ -48,13 +40,15 @@ class Columns:
 
     shape: tuple[int, ...]  # of a row
     names: tuple[Any, ...] | None
-    dtypes: tuple[Any, ...] | None
+    dtypes: tuple[Any, ...] | None  # of the columns of frames
     attributes: tuple[Attribute, ...]
     frames: bool  # whether the model is given DataFrames
+    held: tuple[Held, ...] = ()  # what the numbers of the rows are held in
+    dtype: Any = None  # of arrays for the model, where it is not that of the table
 
     @classmethod
-    def learn(cls, data: Any, features: Features, *, accepts_frames: bool) -> tuple[Columns, Array]:
-        """Find the categories; return the columns and the data as a table (n, A)."""
+    def learn(cls, data: Any, features: Features, *, accepts_frames: bool) -> tuple[Columns, Given]:
+        """Find the categories; return the columns and the training rows, which can all be read."""
         frame = is_frame(data)
         raw: Any = data if frame else as_array(data)
         if np.ndim(raw) < 2:  # noqa: PLR2004
@@ -65,25 +59,20 @@ class Columns:
             raise InputError(f"the training data is empty: shape {np.shape(raw)}; expected at least two rows")
         names = tuple(raw.columns) if frame else None
         check_dtypes(raw, names)
-        shape = tuple(raw.shape[1:])
         attributes = attributes_of(raw, names, features)
         dtypes = tuple(raw.dtypes) if frame else None
         strings = frame and any(is_category(dtype) for dtype in dtypes or ())
-        columns = cls(shape, names, dtypes, attributes, names is not None and (accepts_frames or strings))
-        return columns, columns.read(data)
+        found = cls(tuple(raw.shape[1:]), names, dtypes, attributes, names is not None and (accepts_frames or strings))
+        given = found.given(raw)
+        for error in given.errors.values():
+            hint = "" if frame else " Name columns of categories in Features(categorical=...)."
+            raise InputError(f"the training data: {error}.{hint}", row=error.row, column=error.column)
+        return given.columns, given
 
     @cached_property
     def categories(self) -> dict[int, Attribute]:
         """The categorical attributes by their place in the table."""
         return {at: attribute for at, attribute in enumerate(self.attributes) if attribute.levels is not None}
-
-    @cached_property
-    def single(self) -> Array:
-        """(A,) bool: numbers that the user's column holds in 32 bits and the table in 64."""
-        narrow = [str(dtype).lower() == "float32" for dtype in self.dtypes or ()]
-        if not any(narrow) or all(narrow):
-            return np.zeros(len(self.attributes), dtype=bool)
-        return np.array([a.levels is None and narrow[a.sources[0]] for a in self.attributes])
 
     @cached_property
     def _labels(self) -> Any:
@@ -97,46 +86,66 @@ class Columns:
         """Whether the table is the user's array itself: no categories, no groups."""
         return not self.categories
 
-    def read(self, x: Any) -> Array:
-        """The user's rows as a table (n, A), checked; one row may come without its batch dimension."""
+    def given(self, x: Any) -> Given:
+        """The rows of one call, read; one row may come without its batch dimension.
+
+        What concerns the call raises: another shape, other columns, no rows. A row that cannot be read does not.
+        """
         if is_frame(x) and self.names is not None:
-            x = self._ordered(x)
-        raw = x if is_frame(x) else as_array(x)
-        if not is_frame(raw) and raw.ndim == len(self.shape):
-            raw = raw[None]
+            order = column_order(x.columns, self.names, "x")
+            raw = x.copy() if order is None else x[order]
+        else:
+            raw = x.copy() if is_frame(x) else self._array(x)
         if tuple(raw.shape[1:]) != self.shape:
             wanted = f"{self.shape[0]} columns" if len(self.shape) == 1 else f"rows of shape {self.shape}"
             raise InputError(f"x has shape {np.shape(x)}; expected {wanted}, as in the training data")
         if not len(raw):
             raise InputError("x has no rows; expected at least one")
-        table = as_numbers(raw).reshape(len(raw), -1) if self.plain else self._mixed(raw)
-        infinite = np.isinf(table)
-        if infinite.any():
-            row, at = np.argwhere(infinite)[0].tolist()
-            raise InputError(
-                f"row {row} holds {table[row, at]} in column {self.describe(at)}; expected finite numbers",
-                row=row,
-                column=self.attributes[at].name,
-            )
-        return table
+        table, errors, unknown = read_table(self, raw)
+        return Given(raw, table, self._of_rows(raw, unknown), errors, x.columns if is_frame(x) else None)
 
-    def to_model(self, table: Array) -> Any:
-        """A table as the model takes it."""
-        return self._frame(table, self.dtypes, None, nullable=False) if self.frames else self._raw(table)
+    def _array(self, x: Any) -> Array:
+        """A copy of rows (n, *shape); a list has no dtype of its own and takes that of the training data, if it can."""
+        raw = as_array(x)
+        if isinstance(x, (list, tuple)) and raw.dtype.kind in "iuf" and not any(a.integer for a in self.attributes):
+            whole = len(self.held) == 1 and self.held[0].where.all()
+            raw = raw.astype(self.held[0].dtype if whole else np.float64)
+        return np.array(raw[None] if raw.ndim == len(self.shape) else raw)
+
+    def _of_rows(self, raw: Any, unknown: Mapping[int, Sequence[Any]]) -> Columns:
+        """The columns as these rows hold them: their dtypes, and the categories that are new in them."""
+        dtypes = self.dtypes
+        if is_frame(raw) and dtypes is not None:
+            dtypes = tuple(raw.dtypes)
+        found = held_in(raw, self.attributes)
+        held = self.held if found is None else found
+        dtype = None if is_frame(raw) or raw.dtype in (np.float32, np.float64) or raw.dtype.kind in "OUS" else raw.dtype
+        if not unknown and same_held(held, self.held) and dtypes == self.dtypes and dtype == self.dtype:
+            return self
+        whole = np.zeros(len(self.attributes), dtype=bool)
+        for each in held:
+            whole |= each.where & (each.dtype.kind in "iub")
+        attributes = [
+            replace(a, integer=True) if whole[at] and not a.integer else a for at, a in enumerate(self.attributes)
+        ]
+        for at, others in unknown.items():
+            attributes[at] = attributes[at].with_unknown(others)
+        return replace(self, dtypes=dtypes, attributes=tuple(attributes), held=held, dtype=dtype)
+
+    def to_model(self, table: Array, *, floats: bool = False) -> Any:
+        """A table as the model takes it; floats: arrays as floats, whatever the dtype of the rows."""
+        if self.frames:
+            return self._frame(table)
+        raw = self._raw(table)
+        return raw if floats or self.dtype is None else raw.astype(self.dtype)
+
+    def named(self, frame: Any) -> Any:
+        """A frame with the columns of the training data under the names that all frames for the model share."""
+        return frame.set_axis(self._labels, axis=1)
 
     def to_named(self, table: Array) -> Any:
         """A table as the user gave the training data: a DataFrame or an array."""
-        return self._raw(table) if self.names is None else self._frame(table, self.dtypes, None, nullable=False)
-
-    def to_user(self, table: Array, like: Any) -> Any:
-        """A table in the type, columns, dtypes and index of what the user gave; a row may be missing."""
-        if not is_frame(like):
-            return self._raw(table)
-        given = list(like.columns)
-        dtypes = dict(zip(given, like.dtypes, strict=True))
-        names = list(self.names or given)
-        frame = self._frame(table, [dtypes[name] for name in names], like.index, names, nullable=True)
-        return frame if given == names else frame[given]
+        return self._raw(table) if self.names is None else self._frame(table)
 
     def describe(self, at: int) -> str:
         """The name of an attribute, for messages."""
@@ -167,33 +176,6 @@ class Columns:
             )
         return code
 
-    def _mixed(self, raw: Any) -> Array:
-        single = not is_frame(raw) and raw.dtype == np.float32
-        parts = [self._part(raw, attribute) for attribute in self.attributes]
-        return np.stack(parts, axis=1).astype(np.float32 if single else np.float64, copy=False)
-
-    def _part(self, raw: Any, attribute: Attribute) -> Array:
-        if attribute.group:
-            return self._group(raw, attribute)
-        column = column_of(raw, attribute.sources[0])
-        if attribute.levels is None:
-            return as_float(column, attribute.name)
-        return codes_of(column, attribute.levels, attribute.name)
-
-    def _group(self, raw: Any, attribute: Attribute) -> Array:
-        ones = np.stack([as_float(column_of(raw, at), attribute.name) for at in attribute.sources], axis=1)
-        total = ones.sum(axis=1)
-        good = np.isin(ones, (0, 1)).all(axis=1) & ((total == 1) | ((total == 0) & bool(attribute.dropped)))
-        if not good.all():
-            row = int(np.argmin(good))
-            wanted = "at most one 1" if attribute.dropped else "exactly one 1"
-            raise InputError(
-                f"row {row} of the one-hot columns {attribute.name!r} is {ones[row]}; expected {wanted}",
-                row=row,
-                column=attribute.name,
-            )
-        return np.where(total == 0, 0, ones.argmax(axis=1) + attribute.dropped).astype(float)
-
     def _raw(self, table: Array) -> Array:
         if self.plain:
             return table.reshape(len(table), *self.shape)
@@ -204,17 +186,19 @@ class Columns:
             out[:, at] = column
         return out.reshape(len(table), *self.shape)
 
-    def _frame(self, table: Array, dtypes: Any, index: Any, names: Any = None, *, nullable: bool) -> Any:
+    def _frame(self, table: Array) -> Any:
         import pandas as pd
 
-        names = list(self.names or names)
+        names = list(self.names or ())
         if self.plain:
-            frame = pd.DataFrame(table, index=index, columns=self._labels if self.names else names, copy=True)
+            frame = pd.DataFrame(table, columns=self._labels, copy=True)
         else:
             cells = self._cells(table)
-            frame = pd.DataFrame({at: cells[at] for at in range(len(names))}, index=index)
-            frame.columns = self._labels if self.names else names
-        return cast(frame, dict(zip(names, dtypes, strict=True)), nullable=nullable)
+            # objects as a Series, else pandas would make a column of strings of them and lose None
+            series = {at: pd.Series(part, dtype=object) if part.dtype == object else part for at, part in cells.items()}
+            frame = pd.DataFrame({at: series[at] for at in range(len(names))})
+            frame.columns = self._labels
+        return cast(frame, dict(zip(names, self.dtypes or (), strict=True)))
 
     def _cells(self, table: Array) -> dict[int, Any]:
         """The user's columns by their place."""
@@ -223,7 +207,3 @@ class Columns:
             for at, attribute in enumerate(self.attributes)
             for source, cells in zip(attribute.sources, attribute.cells(table[:, at]), strict=True)
         }
-
-    def _ordered(self, frame: Any) -> Any:
-        order = column_order(frame.columns, self.names or (), "x")
-        return frame if order is None else frame[order]

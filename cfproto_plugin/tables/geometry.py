@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cfproto_plugin.protocols import Array
+from cfproto_plugin.tables.held import Held
 
 _TOLERANCE = 1e-9  # how far a multiple of a step may be from a whole number, relatively
 
@@ -40,11 +41,11 @@ class Grid:
     """The numbers that the columns of a table can hold.
 
     step: (A,) a changed value is a multiple of it; 0 where every value is possible.
-    single: (A,) bool: the user's column holds 32 bits where the table holds 64.
+    held: what the user's columns can hold.
     """
 
     step: Array
-    single: Array
+    held: tuple[Held, ...] = ()
 
     @cached_property
     def stepped(self) -> bool:
@@ -54,13 +55,13 @@ class Grid:
     @cached_property
     def rounds(self) -> bool:
         """Whether snapping changes anything."""
-        return self.stepped or bool(self.single.any())
+        return self.stepped or bool(self._narrow)
 
     def snap(self, x: Array) -> Array:
         """The nearest number (..., A) that every column can hold."""
         if self.stepped:
             x = np.where(self.step > 0, np.rint(x / self._size) * self._size, x)
-        return np.where(self.single, x.astype(np.float32), x) if self.single.any() else x
+        return self._rounded(x)
 
     def snap_inside(self, x: Array, lower: Array, upper: Array, original: Array) -> Array:
         """Likewise, inside bounds (..., A); the original where no multiple of the step lies inside."""
@@ -68,24 +69,27 @@ class Grid:
             first, last = self.ends(lower, upper)
             near = clip(np.rint(x / self._size) * self._size, first, last)
             x = np.where(self.step > 0, np.where(first <= last, near, original), x).astype(x.dtype)
-        return np.where(self.single, x.astype(np.float32), x) if self.single.any() else x
+        return self._rounded(x)
 
     def misses(self, x: Array) -> Array:
         """Which cells (..., A) are no multiple of their step."""
         multiple = x / self._size
-        off = np.abs(multiple - np.rint(multiple)) > _tolerance(multiple, x.dtype)
+        off = np.abs(multiple - np.rint(multiple)) > self._tolerance(multiple, x.dtype)
         return np.asarray((self.step > 0) & off)
 
     def ends(self, lower: Array, upper: Array) -> tuple[Array, Array]:
         """The first and the last multiple of the step inside bounds (..., A); first > last where there is none."""
         size = self._size
-        first = np.ceil(lower / size - _tolerance(lower / size, lower.dtype)) * size
-        last = np.floor(upper / size + _tolerance(upper / size, upper.dtype)) * size
+        first = np.ceil(lower / size - self._tolerance(lower / size, lower.dtype)) * size
+        last = np.floor(upper / size + self._tolerance(upper / size, upper.dtype)) * size
         some = first <= last  # a multiple may miss the bound it lies on by its rounding
         return np.where(some, np.fmax(first, lower), first), np.where(some, np.fmin(last, upper), last)
 
     def draw_in(self, x: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
         """Bounds (n, A) drawn in to the grid; a row x inside them may keep its value, which need not be on it."""
+        for held in self.held:
+            low, high = held.inside(lower, upper)
+            lower, upper = np.where(held.where, low, lower), np.where(held.where, high, upper)
         if not self.stepped:
             return lower, upper
         first, last = self.ends(lower.astype(x.dtype), upper.astype(x.dtype))
@@ -94,11 +98,23 @@ class Grid:
         lower = np.where(drawn, np.where(inside, np.fmin(first, x), first), lower)
         return lower, np.where(drawn, np.where(inside, np.fmax(last, x), last), upper)
 
+    def _rounded(self, x: Array) -> Array:
+        """The nearest floats that narrow columns hold."""
+        for held in self._narrow:
+            x = np.where(held.where, held.rounded(x), x)
+        return x
+
+    def _tolerance(self, multiple: Array, dtype: Any) -> Array:
+        """How far a multiple of a step may be from a whole number: the rounding of the numbers it was made from."""
+        relative = np.full(len(self.step), max(_TOLERANCE, 4 * float(np.finfo(dtype).eps)))
+        for held in self._narrow:
+            relative[held.where] = np.maximum(relative, 4 * float(np.finfo(held.dtype).eps))[held.where]
+        return np.asarray(relative * np.maximum(1, np.abs(multiple)))
+
+    @cached_property
+    def _narrow(self) -> tuple[Held, ...]:
+        return tuple(held for held in self.held if held.rounds)
+
     @cached_property
     def _size(self) -> Array:
         return np.where(self.step > 0, self.step, 1.0)
-
-
-def _tolerance(multiple: Array, dtype: Any) -> Array:
-    """How far a multiple of a step may be from a whole number: the rounding of the numbers it was made from."""
-    return np.asarray(max(_TOLERANCE, 4 * float(np.finfo(dtype).eps)) * np.maximum(1, np.abs(multiple)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,10 @@ class Comparison:
         left, right = (x[:, side] if isinstance(side, int) else side for side in (self.left, self.right))
         return np.asarray(_COMPARE[self.sign](left, right))
 
+    def on(self, columns: Columns) -> Comparison:  # noqa: ARG002 as the other
+        """The same for rows that hold the columns otherwise."""
+        return self
+
 
 @dataclass(frozen=True)
 class Condition:
@@ -68,6 +72,10 @@ class Condition:
                 "True or False for each row"
             )
         return found
+
+    def on(self, columns: Columns) -> Condition:
+        """The same for rows that hold the columns in other dtypes, or hold further categories."""
+        return replace(self, columns=columns)
 
 
 Relation = Comparison | Condition

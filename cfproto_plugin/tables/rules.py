@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -69,7 +70,7 @@ class Rules:
             declared,
             low,
             high,
-            Grid(_steps(features, columns), columns.single),
+            Grid(_steps(features, columns), columns.held),
             _allowed(features, columns),
             relations,
         )
@@ -82,7 +83,8 @@ class Rules:
     def bounds(self, x: Array) -> tuple[Array, Array]:
         """Lowest and highest value of every cell of table rows x (n, A); for categories see `FeatureSpace.rows`."""
         if self.plain:
-            return np.fmin(self.low, x).astype(x.dtype), np.fmax(self.high, x).astype(x.dtype)
+            lower, upper = self.grid.draw_in(x, np.fmin(self.low, x), np.fmax(self.high, x))
+            return lower.astype(x.dtype), upper.astype(x.dtype)
         free = ~self.declared
         lower = np.where(free, np.fmin(self.low, x), self.low)
         upper = np.where(free, np.fmax(self.high, x), self.high)
@@ -114,8 +116,27 @@ class Rules:
         return good
 
     def choices(self, at: int) -> Array:
-        """The categories an attribute may take: (K,) bool."""
+        """The categories an attribute may change to: (K,) bool; none that the training data had not."""
+        attribute = self.columns.attributes[at]
+        known = np.arange(len(attribute.levels)) < len(attribute.levels) - attribute.unknown
+        return self.allowed.get(at, known)
+
+    def keepable(self, at: int) -> Array:
+        """The categories of an attribute that a row may keep: (K,) bool."""
         return self.allowed.get(at, np.ones(len(self.columns.attributes[at].levels), dtype=bool))
+
+    def on(self, columns: Columns) -> Rules:
+        """The same rules on rows that hold the columns in other dtypes, or hold further categories."""
+        step = self.grid.step.copy()
+        for at, attribute in enumerate(columns.attributes):
+            if attribute.integer and (step[at] % 1 or not step[at]):
+                step[at] = Fraction(step[at]).limit_denominator(10**6).numerator or 1
+        allowed = {
+            at: np.append(known, np.zeros(columns.attributes[at].unknown, dtype=bool))
+            for at, known in self.allowed.items()
+        }
+        relations = tuple(relation.on(columns) for relation in self.relations)
+        return replace(self, columns=columns, grid=Grid(step, columns.held), allowed=allowed, relations=relations)
 
 
 def _steps(features: Features, columns: Columns) -> Array:

@@ -19,6 +19,8 @@ from cfproto_plugin.tables.embedding import embed
 from cfproto_plugin.tables.geometry import clip
 from cfproto_plugin.tables.rules import Rules
 
+_NEAR = 1e-3  # of the range: nearer to a category than this is as good as there
+
 
 class Rows(NamedTuple):
     """Rows to explain and how far each of their cells may move, all (n, A) or (n, 1, A)."""
@@ -96,6 +98,19 @@ class FeatureSpace:
         """The same space under other rules."""
         return replace(self, rules=Rules.of(features, self.columns, train))
 
+    def on(self, columns: Columns) -> FeatureSpace:
+        """The same space for rows that hold the columns in other dtypes, or hold further categories.
+
+        A category that the training data had not stands at the mean of its column, off all others.
+        """
+        if columns is self.columns:
+            return self
+        embeddings = {
+            at: np.append(known, np.full(columns.attributes[at].unknown, _off(known)))
+            for at, known in self.embeddings.items()
+        }
+        return replace(self, columns=columns, rules=self.rules.on(columns), embeddings=embeddings)
+
     @cached_property
     def is_identity(self) -> bool:
         """Whether the search moves in the table itself."""
@@ -111,24 +126,30 @@ class FeatureSpace:
         """The shape of a row in the search: that of the user's where there are no categories."""
         return self.columns.shape if self.columns.plain else (len(self.columns.attributes),)
 
+    def without_place(self, x: Array) -> dict[int, InputError]:
+        """Rows (n, A) that have no place in the search, and why."""
+        if not self.is_identity:
+            return {}
+        found: dict[int, InputError] = {}
+        for row, at in np.argwhere(np.isnan(x)).tolist():
+            text = (
+                f"row {row} is NaN in column {self.columns.describe(at)}, and neither missing training values nor "
+                "scaling give it a place in the search. Fill it in, or use Features(scale='auto')."
+            )
+            found.setdefault(row, InputError(text, row=row, column=self.columns.attributes[at].name))
+        return found
+
     def rows(self, x: Array) -> Rows:
         """Attach the bounds to rows of the table."""
-        if self.is_identity and np.isnan(x).any():
-            row, at = np.argwhere(np.isnan(x))[0].tolist()
-            raise InputError(
-                f"row {row} is NaN in column {self.columns.describe(at)}, and neither missing training values nor "
-                "scaling give it a place in the search. Fill it in, or use Features(scale='auto').",
-                row=row,
-                column=self.columns.attributes[at].name,
-            )
         lower, upper = self.rules.bounds(x)
         z = self.to_search(x)
         z_lower, z_upper = self.to_search(lower), self.to_search(upper)
         for at, embedding in self.embeddings.items():
             choice = embedding[self.rules.choices(at)]
             fixed = self.rules.fixed[at]
-            z_lower[:, at] = z[:, at] if fixed else choice.min()
-            z_upper[:, at] = z[:, at] if fixed else choice.max()
+            own = np.where(self.rules.keepable(at)[x[:, at].astype(int)], z[:, at], choice[0])
+            z_lower[:, at] = z[:, at] if fixed else np.minimum(choice.min(), own)
+            z_upper[:, at] = z[:, at] if fixed else np.maximum(choice.max(), own)
             lower[:, at] = x[:, at] if fixed else 0
             upper[:, at] = x[:, at] if fixed else len(embedding) - 1
         return Rows(x, z, lower, upper, z_lower, z_upper)
@@ -156,7 +177,7 @@ class FeatureSpace:
         for at, embedding in self.embeddings.items():
             choices = self.rules.choices(at)
             x[..., at] = nearest_category(z[..., at], embedding, choices)
-            moved[..., at] |= ~choices[rows.table[..., at].astype(int)]
+            moved[..., at] |= ~self.rules.keepable(at)[rows.table[..., at].astype(int)]
         return np.asarray(np.where(moved, x, rows.table))
 
     def broken(self, x: Array, rows: Rows) -> Array:
@@ -170,6 +191,18 @@ def nearest_category(z: Array, embedding: Array, choices: Array) -> Array:
     codes = codes[np.argsort(embedding[codes], kind="stable")]
     values = embedding[codes]
     return codes[np.searchsorted((values[1:] + values[:-1]) / 2, z)]
+
+
+def _off(known: Array) -> float:
+    """The mean of the numbers (K,) of categories, 0, or a place near it that none of them has."""
+    values = np.unique(known)
+    if np.abs(values).min() > _NEAR * max(float(np.ptp(values)), 1.0):
+        return 0.0
+    gaps = np.diff(values)
+    if not len(gaps):
+        return float(values[0] + 1)
+    widest = int(gaps.argmax())
+    return float(values[widest] + gaps[widest] / 2)
 
 
 def _weights(columns: Columns, given: Mapping[Column, float]) -> Array:

@@ -31,9 +31,10 @@ class Plain:
 
 
 def search_model(adapter, **settings):
-    columns, table = Columns.learn(TRAIN, Features(), accepts_frames=False)
+    columns, given = Columns.learn(TRAIN, Features(), accepts_frames=False)
+    table = given.table
     space = FeatureSpace.numeric(columns, table, Features(), scale=True)
-    return SearchModel(Adapted.of(adapter, "toy"), space, **settings)
+    return SearchModel(Adapted.of(adapter, "toy"), space, given=given, **settings)
 
 
 def test_the_first_prediction_names_the_missing_cell_that_the_model_refuses():
@@ -45,8 +46,8 @@ def test_the_first_prediction_names_the_missing_cell_that_the_model_refuses():
 
     rows = TRAIN[:5].copy()
     rows[3, 1] = np.nan
-    with pytest.raises(InputError, match="row 3 of x is NaN in column 1, and the model does not accept") as caught:
-        search_model(Refuses()).first_answer(rows, "x")
+    with pytest.raises(InputError, match="row 3 of the training data is NaN in column 1, and the model") as caught:
+        search_model(Refuses()).training_answer(rows)
     assert (caught.value.row, caught.value.column) == (3, 1)
 
 
@@ -56,7 +57,7 @@ def test_an_error_of_the_model_on_complete_rows_is_its_own():
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        search_model(Broken()).first_answer(TRAIN, "x")
+        search_model(Broken()).training_answer(TRAIN)
 
 
 def test_the_class_is_the_first_largest_probability_or_the_models_own_decision():
@@ -79,7 +80,7 @@ def test_output_that_is_no_probabilities_is_refused_with_its_shape(bad):
             return bad
 
     with pytest.raises(ModelError, match="expected"):
-        search_model(Odd()).quick(TRAIN[:3])
+        search_model(Odd()).strictly(TRAIN[:3])
 
 
 def test_batches_are_as_large_as_memory_allows_and_counted():
@@ -143,7 +144,7 @@ def test_labels_that_are_no_columns_are_refused(labels):
             return np.array(labels)
 
     with pytest.raises(ModelError, match=r"labels of adapter 'toy' returned .*; expected \(5,\) whole numbers"):
-        search_model(Odd()).answer(TRAIN[:5])
+        search_model(Odd()).strictly(TRAIN[:5])
 
 
 def test_what_the_model_does_not_confirm_is_said():

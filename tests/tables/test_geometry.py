@@ -13,6 +13,7 @@ from cfproto_plugin.search.methods.beam import _one_more
 from cfproto_plugin.search.model import SearchModel
 from cfproto_plugin.search.task import Task
 from cfproto_plugin.tables.geometry import Grid, changed, clip, count_changed
+from cfproto_plugin.tables.held import Held
 
 CELL = st.sampled_from([np.nan, 0.0, -0.0, 1.0, 2.5, -3.0])
 ROW = st.lists(CELL, min_size=4, max_size=4).map(np.array)
@@ -67,7 +68,7 @@ def test_the_result_counts_the_changes_that_the_limit_counted():
 
 
 def test_values_snap_to_multiples_of_the_step_and_to_the_width_of_the_column():
-    grid = Grid(np.array([0.5, 0.0, 0.0]), np.array([False, True, False]))
+    grid = Grid(np.array([0.5, 0.0, 0.0]), (Held(np.dtype(np.float32), np.array([False, True, False]), rounds=True),))
     x = np.array([[0.7, 0.1, 0.1], [0.8, 0.2, 0.2]])
     assert grid.snap(x).tolist() == [[0.5, float(np.float32(0.1)), 0.1], [1.0, float(np.float32(0.2)), 0.2]]
     assert grid.misses(grid.snap(x)).tolist() == [[False] * 3] * 2
@@ -76,13 +77,13 @@ def test_values_snap_to_multiples_of_the_step_and_to_the_width_of_the_column():
 
 @pytest.mark.parametrize(("x", "expected"), [(0.7, 0.5), (-3.0, 0.5), (9.0, 2.0)])
 def test_values_snap_inside_the_bounds(x, expected):
-    grid = Grid(np.array([0.5]), np.array([False]))
+    grid = Grid(np.array([0.5]))
     low, high, original = np.array([0.3]), np.array([2.2]), np.array([1.1])
     assert grid.snap_inside(np.array([x]), low, high, original).tolist() == [expected]
 
 
 def test_the_original_stays_where_no_multiple_of_the_step_lies_inside():
-    grid = Grid(np.array([5.0]), np.array([False]))
+    grid = Grid(np.array([5.0]))
     found = grid.snap_inside(np.array([3.0]), np.array([1.0]), np.array([4.0]), np.array([2.2]))
     assert found.tolist() == [2.2]
 

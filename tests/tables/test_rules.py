@@ -122,7 +122,8 @@ def test_relations_hold_between_columns_as_expressions_and_functions(explainer, 
 
 def test_relations_may_name_columns_with_signs_and_spaces():
     frame = pd.DataFrame({"capital-gain": [1.0, 2.0], "other gain": [2.0, 1.0], "3": [0.0, 5.0]})
-    columns, table = Columns.learn(frame, Features(), accepts_frames=True)
+    columns, given = Columns.learn(frame, Features(), accepts_frames=True)
+    table = given.table
     rules = Rules.of(Features(relations=("capital-gain < other gain",)), columns, table)
     assert rules.related(table).tolist() == [True, False]
     assert Rules.of(Features(relations=("3 <= 1",)), columns, table).related(table).tolist() == [True, False]
@@ -269,7 +270,8 @@ def test_values_that_make_no_sense_are_refused_before_any_data_is_seen(rules, me
 
 
 def rules_of(table, **rules):
-    columns, table = Columns.learn(np.asarray(table), Features(), accepts_frames=False)
+    columns, given = Columns.learn(np.asarray(table), Features(), accepts_frames=False)
+    table = given.table
     return Rules.of(Features(**rules), columns, table)
 
 

@@ -5,6 +5,7 @@ Terms name no framework: they form dL/dy themselves and ask the model only to pu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -42,6 +43,8 @@ class Sum:
             value = value + other.value
             gradient = gradient + other.gradient
             proba = other.proba if proba is None else proba
+        if not math.isfinite(gradient.sum()):  # a point at which a model fails stays where it is
+            gradient = np.where(np.isfinite(gradient).all(axis=1, keepdims=True), gradient, 0)
         return Evaluation(value, gradient, proba)
 
 

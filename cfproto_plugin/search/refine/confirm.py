@@ -54,7 +54,7 @@ def confirm_at_once(judge: Judge, points: Candidates) -> Confirmed:
     """
     if not len(points.row):
         return Confirmed(points, Answer(np.zeros((0, judge.task.allowed.shape[1])), np.zeros(0, int)), 0)
-    proba, decision = judge.model.own(points.table)
+    proba, decision = judge.model.own(points.table, judge.task.group[points.row])
     good = (judge.margin_by(proba, decision, points.row) > 0) & judge.keeps_rules(points.table, points.row)
     order = np.lexsort((points.cost, ~good, points.row))
     at = order[firsts(points.row[order])]
@@ -64,7 +64,7 @@ def confirm_at_once(judge: Judge, points: Candidates) -> Confirmed:
 
 def _own_answer(judge: Judge, points: Candidates) -> Answer:
     """Ask the model itself, and forget what it does not agree to."""
-    proba, decision = judge.model.own(points.table)
+    proba, decision = judge.model.own(points.table, judge.task.group[points.row])
     points.valid[:] &= judge.margin_by(proba, decision, points.row) > 0
     return Answer.of(proba, decision)
 
@@ -76,8 +76,11 @@ def _look(judge: Judge, clock: Clock, points: Candidates, answer: Answer, at: Ar
         fewer, whose, price = _one_less(judge, points, at)
         table, owner = np.concatenate([table, fewer]), np.concatenate([owner, whose])
         cost = np.concatenate([cost, price])
-    proba, row = judge.model.quick(table), points.row[owner]
-    decision = judge.model.decision(table) if judge.model.decides else None
+    row, model = points.row[owner], judge.model
+    if model.is_quick:
+        proba, decision = model.quick(table), model.decision(table) if model.decides else None
+    else:
+        proba, decision = model.own(table, judge.task.group[row])
     good = (judge.margin_by(proba, decision, row) > 0) & judge.keeps_rules(table, row)
     said = Answer.of(proba, decision)
     points.valid[at] = good[: len(at)]

@@ -1,0 +1,65 @@
+"""Asking a model that raises for some rows: the others get their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cfproto_plugin.protocols import Array
+
+
+class Asked(NamedTuple):
+    """The answers to parts of n rows, and why single rows have none."""
+
+    parts: list[tuple[Array, Any]]  # rows (m,) and what the model said of them
+    failed: dict[int, Exception]  # by row
+
+    def joined(self, n: int, missing: float) -> Array | None:
+        """The answers (n, ...), `missing` where there is none; None if there is no answer at all."""
+        if not self.parts:
+            return None
+        rows, like = self.parts[0]
+        if len(rows) == n:
+            return np.asarray(like)
+        found = np.full((n, *like.shape[1:]), missing, dtype=np.result_type(like.dtype, np.min_scalar_type(missing)))
+        for at, answer in self.parts:
+            found[at] = answer
+        return found
+
+
+def ask(call: Callable[[Array], Any], n: int, most: float = np.inf) -> Asked:
+    """Ask for n rows in one call; if it raises, find the rows that it raises for by halving.
+
+    call: takes rows (m,). most: calls that halving may take; what has no answer by then counts as failed. Every second
+    row goes to each half: where many fail, those that answer are spread over all.
+    """
+    rows = np.arange(n)
+    try:
+        return Asked([(rows, call(rows))], {})
+    except Exception as error:  # noqa: BLE001 whatever a model raises
+        return _halved(call, rows, error, most)
+
+
+def _halved(call: Callable[[Array], Any], rows: Array, error: Exception, most: float) -> Asked:
+    asked = Asked([], {})
+    if len(rows) == 1:
+        asked.failed[0] = error
+        return asked
+    todo, calls = [rows[1::2], rows[::2]], 0
+    while todo:
+        at = todo.pop()
+        if calls >= most:
+            asked.failed.update(dict.fromkeys(at.tolist(), error))
+            continue
+        calls += 1
+        try:
+            asked.parts.append((at, call(at)))
+        except Exception as raised:  # noqa: BLE001
+            error = raised
+            if len(at) == 1:
+                asked.failed[int(at[0])] = error
+            else:
+                todo += [at[1::2], at[::2]]
+    return asked

@@ -1,0 +1,100 @@
+"""The user's own rows of one call. What comes back, and what the model is asked, are these rows with changed cells.
+
+A cell that did not change is never read and written again: None stays None, and integers that floats cannot hold stay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cfproto_plugin.errors import InputError
+from cfproto_plugin.protocols import Array
+from cfproto_plugin.tables.cells import is_frame
+from cfproto_plugin.tables.geometry import changed
+from cfproto_plugin.tables.writing import blanked, blanked_array, written, written_array
+
+if TYPE_CHECKING:
+    from cfproto_plugin.tables.columns import Columns
+
+_LARGE = 2.0**62
+
+
+@dataclass(frozen=True)
+class Given:
+    """Rows of one call."""
+
+    rows: Any  # a copy of the user's: an array (n, *shape), or a frame with the columns in the order of training
+    table: Array  # (n, A) their numbers and codes; missing where a row cannot be read
+    columns: Columns  # as these rows hold them
+    errors: dict[int, InputError]  # by row: why it cannot be read
+    order: Any = None  # the columns of the user's frame, in their own order
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    @property
+    def index(self) -> Any:
+        """The index of the user's frame; None for arrays."""
+        return self.rows.index if is_frame(self.rows) else None
+
+    def original(self, row: Array) -> Any:
+        """The user's rows (m,), as they came."""
+        return self._as_given(self._take(row))
+
+    def answers(self, table: Array, row: Array, there: Array) -> Any:
+        """The rows (m,) with the cells changed that differ in a table (m, A); all missing where not `there` (m,)."""
+        made = self._written(table, row, there)
+        if not there.all():
+            made = blanked(made, ~there) if is_frame(made) else blanked_array(made, ~there)
+        return self._as_given(made)
+
+    def for_model(self, table: Array, row: Array) -> Any:
+        """The same rows as the model takes them: cell by cell what `answers` returns."""
+        columns, frame = self.columns, is_frame(self.rows)
+        if columns.frames != frame or (not frame and columns.plain and self.rows.dtype.kind not in "iufb"):
+            return columns.to_model(table)
+        made = self._written(table, row, np.ones(len(row), dtype=bool))
+        return columns.named(made.reset_index(drop=True)) if frame else made
+
+    def _take(self, row: Array) -> Any:
+        return self.rows.iloc[row] if is_frame(self.rows) else self.rows[row]
+
+    def _as_given(self, rows: Any) -> Any:
+        if not is_frame(rows):
+            return rows
+        if not rows.columns.equals(self.order):
+            rows = rows[list(self.order)]
+        return rows.set_axis(self.order, axis=1)
+
+    def _written(self, table: Array, row: Array, there: Array) -> Any:
+        """The user's rows (m,) with the changed cells of a table (m, A), where `there` (m,) bool."""
+        rows = self._take(row)
+        differs = changed(table, self.table[row]) & there[:, None]
+        if is_frame(rows):
+            return self._written_frame(rows, table, differs)
+        if self.columns.plain and rows.dtype.kind in "iufb":
+            flat = rows.reshape(len(rows), -1)
+            flat[differs] = table[differs].astype(rows.dtype)
+            return rows
+        flat = rows.reshape(len(rows), -1)
+        for line, source, cells in self._changes(table, differs):
+            flat = written_array(flat, line, source, cells)
+        return flat.reshape(rows.shape)
+
+    def _written_frame(self, frame: Any, table: Array, differs: Array) -> Any:
+        for line, source, cells in self._changes(table, differs):
+            frame.isetitem(source, written(frame.iloc[:, source], line, cells))
+        return frame
+
+    def _changes(self, table: Array, differs: Array) -> Any:
+        """Lines, the user's column and its new cells, for every column that changes."""
+        for at in np.flatnonzero(differs.any(axis=0)).tolist():
+            attribute, line = self.columns.attributes[at], np.flatnonzero(differs[:, at])
+            part = table[line, at]
+            if attribute.integer and np.abs(part).max() < _LARGE:
+                part = part.astype(np.int64)  # for columns of objects: 3, not 3.0
+            for source, cells in zip(attribute.sources, attribute.cells(part), strict=True):
+                yield line, source, cells
