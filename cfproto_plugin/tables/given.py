@@ -94,7 +94,7 @@ class Given:
         for at in np.flatnonzero(differs.any(axis=0)).tolist():
             attribute, line = self.columns.attributes[at], np.flatnonzero(differs[:, at])
             part = table[line, at]
-            if attribute.integer and np.abs(part).max() < _LARGE:
+            if attribute.integer and (np.rint(part) == part).all() and np.abs(part).max() < _LARGE:
                 part = part.astype(np.int64)  # for columns of objects: 3, not 3.0
             for source, cells in zip(attribute.sources, attribute.cells(part), strict=True):
                 yield line, source, cells

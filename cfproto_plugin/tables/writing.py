@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cfproto_plugin.helpers.frames import load_pandas
+from cfproto_plugin.helpers.kinds import load_pandas
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.tables.cells import lookup, nullable, number_dtype
 
@@ -14,16 +14,15 @@ _EXACT = 2**53  # the integers up to here are float64 numbers
 
 
 def written(column: Any, at: Array, cells: Any) -> Any:
-    """A pandas column with these cells at the places (m,); an object column where its dtype cannot hold them."""
+    """A pandas column with these cells at the places (m,); of a wider dtype if it has to be."""
     cells = _plain(cells)
     dtype = column.dtype
     if isinstance(dtype, np.dtype) and dtype.kind in "iufb" and cells.dtype.kind in "iufb":
-        values = np.array(column)
-        made = cells.astype(dtype)
-        if np.array_equal(made, cells, equal_nan=True):
-            values[at] = made
-            return _like(column, values)
-    elif not (isinstance(dtype, np.dtype) and dtype.kind == "O"):
+        fits = np.array_equal(cells.astype(dtype), cells, equal_nan=True)
+        values = np.array(column, dtype=dtype if fits else np.result_type(dtype, cells.dtype))
+        values[at] = cells
+        return _like(column, values)
+    if not (isinstance(dtype, np.dtype) and dtype.kind == "O"):
         made = _set(column, at, cells)
         if made is not None:
             return made

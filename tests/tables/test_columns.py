@@ -173,7 +173,7 @@ def test_object_arrays_keep_strings_and_numbers():
 def test_lists_and_string_arrays_hold_numbers_too(data):
     columns, table = learn(data, Features(categorical=(0,)))
     assert table.tolist() == [[0, 1], [1, 2]]
-    assert to_user(columns, np.array([[np.nan, np.nan]]), data)[0, 0] != "nan"
+    assert to_user(columns, np.full((2, 2), np.nan), data)[0, 0] != "nan"
 
 
 def test_one_hot_columns_are_one_column_of_the_table_also_with_a_dropped_level():
