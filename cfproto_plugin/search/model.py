@@ -235,7 +235,8 @@ class SearchModel:
             asked.parts.extend((part[some], both) for some, both in found.parts)
             start += len(part)
         if len(asked.parts) == 1 and len(asked.parts[0][0]) == len(x):
-            return asked.parts[0][1]
+            whole: tuple[Array, Pullback] = asked.parts[0][1]
+            return whole
         proba = Asked([(at, y) for at, (y, _) in asked.parts], {}).joined(len(x), np.nan)
 
         def pullback(cotangent: Array) -> Array:
