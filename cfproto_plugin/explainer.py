@@ -209,7 +209,7 @@ class _Lines:
         self.steps, self.seconds, self.distance = np.zeros(n, dtype=int), np.zeros(n), np.full(n, np.nan)
         self.unsolved = np.ones(n, dtype=bool)
 
-    def refuse(self, errors: Mapping[int, InputError]) -> None:
+    def refuse(self, errors: Mapping[int, Exception]) -> None:
         """Rows that cannot be read or predicted are done."""
         for row, error in errors.items():
             at = self.group == row
