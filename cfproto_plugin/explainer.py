@@ -107,8 +107,11 @@ class CounterfactualExplainer:
         given = fitted.space.columns.given(as_batch(x))
         space = (fitted.space if features is None else self._space(features)).on(given.columns)
         pace = Pace()
-        model = SearchModel(fitted.classifier, space, len(fitted.classes), fitted.tuning, pace, given=given)
-        answer, errors = first_look(model, given, fitted.guide.train)
+        noise = fitted.noise_of(given.table.dtype)
+        model = SearchModel(
+            fitted.classifier, space, len(fitted.classes), fitted.tuning, pace, given=given, noise=noise
+        )
+        answer, errors = first_look(model, given, fitted.fingerprint)
         errors = {**space.without_place(given.table), **errors}
         group = np.repeat(np.arange(len(given)), n)
         allowed = allowed_classes(target, fitted.classes, answer.label, given.index)[group]
@@ -116,7 +119,9 @@ class CounterfactualExplainer:
         lines.refuse(errors)
         open_lines = np.flatnonzero(lines.unsolved)
         rows = space.rows(lines.original[open_lines])
-        lines.settle(open_lines, contradictions(space, rows), space.broken(rows.table, rows))
+        lines.settle(
+            open_lines, contradictions(space, rows), space.broken(rows.table, rows), 0 if model.decides else noise.own
+        )
         todo = np.flatnonzero(lines.unsolved)
         with reporting(as_plain(progress), "explaining") as tick:
             pace.deadline = np.inf if time_budget is None else start + time_budget
@@ -216,16 +221,17 @@ class _Lines:
             self.status[at], self.message[at], self.unsolved[at] = "error", str(error), False
             self.answer.label[at], self.answer.proba[at] = -1, np.nan
 
-    def settle(self, at: Array, reasons: dict[int, str], broken: Array) -> None:
+    def settle(self, at: Array, reasons: dict[int, str], broken: Array, noise: float) -> None:
         """Rows that are in the target and keep the rules are done; rows whose rules contradict each other cannot be.
 
         at: (m,) lines. reasons: by place in them. broken: (m,) bool: a rule does not hold on the row itself.
+        noise: what a margin must exceed.
         """
         config, proba, label = self.fitted.config, self.answer.proba[at], self.answer.label[at]
         own, allowed = (np.arange(len(at)), label), self.allowed[at]
         there = allowed[own] & (proba[own] >= (config.min_proba or 0)) & ~broken
-        if config.kappa:
-            there &= margin_of(proba, allowed, config.kappa, config.min_proba) > 0
+        if config.kappa or noise:
+            there &= margin_of(proba, allowed, config.kappa, config.min_proba, noise) > 0
         done = at[there]
         first = done[np.searchsorted(self.group, self.group[done]) == done]
         self.unsolved[done] = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,10 @@ from cfproto_plugin.errors import ConfigError, InputError
 from cfproto_plugin.features import Features
 from cfproto_plugin.plugins import Adapted, adapted, fitted_provider, make, own_copy, registry, space_of
 from cfproto_plugin.protocols import Array, CategoryDistance, GradientAdapter, ModelAdapter, PrototypeProvider
+from cfproto_plugin.search.fingerprint import Fingerprint
 from cfproto_plugin.search.guide import Guide
-from cfproto_plugin.search.model import SearchModel
+from cfproto_plugin.search.model import Answer, SearchModel
+from cfproto_plugin.search.noise import Noise, as_margin, margins, noise_of
 from cfproto_plugin.search.objective.gradients import with_gradient
 from cfproto_plugin.search.plan import Plan, Situation, make_plan
 from cfproto_plugin.search.targets import names_of
@@ -24,6 +27,7 @@ from cfproto_plugin.tables.space import FeatureSpace
 from cfproto_plugin.tables.splits import Splits
 
 log = logging.getLogger(__name__)
+_COMPARED = 64  # training rows near the boundary that are recomputed, to see how far that is from the model
 _PER_CLASS = 8  # prototypes of each class the path may try; the first is the paper's
 
 
@@ -54,6 +58,8 @@ class Fitted:
     absent: tuple[Any, ...]  # classes the model predicts for no training row
     config: SearchConfig  # the settings that run: every value settled
     guide: Guide
+    noise: tuple[tuple[str, Noise], ...]  # of tables of these dtypes; the first is that of the training data
+    fingerprint: Fingerprint
     tuning: Tuning = field(default_factory=Tuning)
 
     @classmethod
@@ -75,7 +81,8 @@ class Fitted:
         provider = make_provider(prototypes, config, models.encoder, seed)
         encoder = space_of(provider)
         plan = make_plan(config, _situation(models, columns, latent=encoder is not None))
-        answer = SearchModel(models.classifier, space, given=given).training_answer(train)
+        model = SearchModel(models.classifier, space, given=given)
+        answer = model.training_answer(train)
         classes = models.classifier.classes(answer.proba.shape[1])
         absent = _absent(answer.label, classes)
         measure = make_distance(distance, seed)
@@ -94,7 +101,13 @@ class Fitted:
             _splits(models.classifier, columns) if plan.polish > 0 else None,
         )
         k = None if not isinstance(prototypes, str) else config.k or _default_k(prototypes, models.encoder)
-        return cls(models.classifier, space, classes, absent, _settled(config, plan, k), guide)
+        noise = _noise(models.classifier, model, train, answer)
+        fingerprint = Fingerprint.take(given, answer, noise[0][1])
+        return cls(models.classifier, space, classes, absent, _settled(config, plan, k), guide, noise, fingerprint)
+
+    def noise_of(self, dtype: np.dtype[Any]) -> Noise:
+        """What a margin must exceed in a table of this dtype."""
+        return dict(self.noise).get(dtype.name, self.noise[0][1])
 
 
 def make_provider(
@@ -179,6 +192,36 @@ def _check_settings(config: SearchConfig, models: Models, columns: int) -> None:
         raise ConfigError(
             f"eps has {np.size(config.eps)} numbers for {columns} columns; expected one, or one per column"
         )
+
+
+def _noise(adapter: Adapted, model: SearchModel, train: Array, answer: Answer) -> tuple[tuple[str, Noise], ...]:
+    """Measure the noise of the model, and how far it is from its recomputation, also in float32 if that is narrower."""
+    noise = Noise() if adapter.row_by_row else noise_of(model.own_proba, train, answer.proba, partial(_between, model))
+    if noise.random:
+        log.warning(
+            "the model gave different answers to the same rows twice: what is found cannot be guaranteed, and a model "
+            "that is fitted again goes unnoticed. Switch its random parts off, such as dropout."
+        )
+    if adapter.vjp is not None:  # smooth, so that rounding decides near the boundary, seen or not
+        noise = noise._replace(own=max(noise.own, 4 * float(np.finfo(answer.proba.dtype).eps)))
+    if not model.is_quick:
+        return ((train.dtype.name, noise),)
+    near = np.argsort(margins(answer.proba), kind="stable")[:_COMPARED]
+    found = [(train.dtype.name, noise._replace(quick=as_margin(model.quick(train[near]), answer.proba[near])))]
+    if train.dtype == np.float64 and model.space.columns.names is None:
+        rows = train[near].astype(np.float32)
+        difference = as_margin(model.quick(rows), model.own_proba(rows))
+        found.append(("float32", noise._replace(own=max(noise.own, difference * bool(noise.own)), quick=difference)))
+    return tuple(found)
+
+
+def _between(model: SearchModel, a: Array, b: Array, t: Array) -> Array:
+    """Rows (m, A) at t (m,) of the way from a to b; integers are rounded, a category is that of the nearer row."""
+    attributes, t = model.space.columns.attributes, t[:, None].astype(a.dtype)
+    rows = a + t * (b - a)
+    rows = np.where([attribute.integer for attribute in attributes], np.rint(rows), rows)
+    chosen = np.where(t < 0.5, a, b)  # noqa: PLR2004 half-way
+    return np.where([attribute.levels is not None for attribute in attributes], chosen, rows)
 
 
 def _gradient(adapter: Adapted | None, config: SearchConfig) -> GradientAdapter | None:

@@ -70,6 +70,14 @@ class Capabilities(Protocol):
         """The size of every batch, of a model that was exported for one: shorter ones are filled up with copies."""
         ...
 
+    @property
+    def row_by_row(self) -> bool:
+        """Whether the answer to a row depends on nothing but the row, to the last bit: not on the batch or the call.
+
+        True of trees. `fit` measures it where this is not said.
+        """
+        ...
+
     def labels(self, x: Array) -> Array:
         """The model's own decision for rows (n, *shape): columns (n,) of `predict`.
 

@@ -42,6 +42,7 @@ cli
 RANK = {part: rank for rank, line in enumerate(ALLOWED.split("\n")) for part in line.split()}
 SEARCH = {"task", "judge", "clock", "candidates", "targets", "model", "plan", "tuning", "guide", "how"}
 SEARCH |= {"failures", "first"}
+SEARCH |= {"noise", "fingerprint"}
 
 MODULES = {
     *("explainer", "explanation", "fitted", "config", "features", "errors", "protocols", "hookspecs", "datasets"),
@@ -57,6 +58,7 @@ PROTOCOLS = {"ModelAdapter", "GradientAdapter", "Capabilities", "PrototypeProvid
 CAPABILITIES = {
     *("vjp", "quick", "trees", "thresholds", "labels", "classes", "accepts_frames", "feature_names", "max_rows"),
     "fixed_rows",
+    "row_by_row",
     *("space", "cfproto_origin"),
 }
 

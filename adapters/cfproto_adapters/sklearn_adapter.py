@@ -107,14 +107,22 @@ class SklearnGradientAdapter(SklearnAdapter):
 class SklearnTreeAdapter(SklearnAdapter):
     """A model of trees, which split on the columns of its input.
 
-    thresholds: of models that are made of trees but are no sum of them.
+    thresholds: of models that are made of trees but are no sum of them. row_by_row: nothing but the row matters.
     """
 
     def __init__(
-        self, rows: Rows, function: Function, *, quick: Function | None, thresholds: list[Array] | None, classes: Array
+        self,
+        rows: Rows,
+        function: Function,
+        *,
+        quick: Function | None,
+        thresholds: list[Array] | None,
+        classes: Array,
+        row_by_row: bool = False,
     ) -> None:
         super().__init__(rows, function, quick=quick, classes=classes)
         self._thresholds = thresholds
+        self.row_by_row = row_by_row
 
     def trees(self) -> TreeEnsemble | None:
         """Return the model as a sum of trees; None if it is a model made of such models."""
@@ -141,7 +149,11 @@ def _classifier(model: Any) -> SklearnAdapter:
     quick = recomputed(model)
     thresholds = None if isinstance(quick, Walk) else splits(model)
     if isinstance(quick, Walk) or thresholds is not None:
-        return SklearnTreeAdapter(rows, function, quick=quick, thresholds=thresholds, classes=classes)
+        # several threads add up the trees of a forest in the order in which they finish
+        steady = isinstance(quick, Walk) and getattr(model, "n_jobs", None) in {None, 1}
+        return SklearnTreeAdapter(
+            rows, function, quick=quick, thresholds=thresholds, classes=classes, row_by_row=steady
+        )
     return SklearnAdapter(rows, function, quick=quick, classes=classes)
 
 

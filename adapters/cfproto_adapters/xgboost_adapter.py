@@ -84,6 +84,7 @@ class XGBoostAdapter:
         iteration_range: tuple[int, int] | None = None,
     ) -> None:
         self._booster = booster
+        self._source = model
         self._objective = _checked_objective(model, config)
         self._margin = self._objective in FROM_MARGINS
         self._missing = getattr(model, "missing", math.nan)
@@ -100,6 +101,7 @@ class XGBoostAdapter:
             self._cut = 0.5
 
     def predict(self, x: Array) -> Array:
+        self._require_same_booster()
         rows = self._rows(x)
         try:
             y = self._output(rows).reshape(-1, self._n_groups)
@@ -111,6 +113,14 @@ class XGBoostAdapter:
         if self._objective == "multi:softmax":
             return softmax(y)
         return y if self._n_groups > 1 else two_columns(y)
+
+    def _require_same_booster(self) -> None:
+        """`XGBClassifier.fit` makes a new booster."""
+        if self._source is not self._booster and self._source.get_booster() is not self._booster:
+            raise ModelError(
+                f"{_name(self._source)} was fitted again: the model changed after explainer.fit. Call explainer.fit "
+                "again with the model as it is now."
+            )
 
     def _output(self, rows: Any) -> Array:
         return np.asarray(
@@ -141,6 +151,8 @@ class XGBoostAdapter:
 
 class XGBoostTreeAdapter(XGBoostAdapter):
     """gbtree and dart."""
+
+    row_by_row = True
 
     def __init__(
         self, model: Any, booster: Booster, config: dict[str, Any], iteration_range: tuple[int, int] | None = None

@@ -154,6 +154,24 @@ def take(x: Any, lines: Any) -> Any:
     return x.take(np.asarray(lines)) if library == "pyarrow" else x[lines]
 
 
+def can_join(x: Any, other: Any) -> bool:
+    """Whether rows of one can follow rows of the other without a change of dtype. Arrays and pandas frames can."""
+    if isinstance(x, np.ndarray) or isinstance(other, np.ndarray):
+        return type(x) is type(other) and x.dtype == other.dtype and x.dtype != object
+    if library_of(x) != "pandas" or library_of(other) != "pandas":
+        return False
+    return bool(x.columns.equals(other.columns)) and list(x.dtypes) == list(other.dtypes)
+
+
+def join(x: Any, other: Any) -> Any:
+    """The rows of one array or pandas frame after those of another."""
+    if not len(x) or not len(other):
+        return x if len(x) else other
+    if isinstance(x, np.ndarray):
+        return np.concatenate([x, other])
+    return load_pandas().concat([x, other], ignore_index=True)
+
+
 def cells_of(x: Any) -> Array:
     """The cells (n, ...) of an array, or of a frame as objects, as its own library gives them; None where missing."""
     library = library_of(x)

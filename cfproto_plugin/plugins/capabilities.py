@@ -107,6 +107,7 @@ class Adapted:
     vjp: Callable[[Array], tuple[Array, Pullback]] | None
     labels: Callable[[Array], Array] | None
     accepts_frames: bool
+    row_by_row: bool
     feature_names: tuple[str, ...] | None
     max_rows: int | None
 
@@ -138,6 +139,7 @@ class Adapted:
             vjp=call("vjp", GradientCall),
             labels=call("labels"),
             accepts_frames=bool(getattr(adapter, "accepts_frames", False)),
+            row_by_row=getattr(adapter, "row_by_row", False) is True,
             feature_names=None if names is None else tuple(map(str, names)),
             max_rows=None if limit is None else int(limit),
         )

@@ -7,24 +7,25 @@ import numpy as np
 from cfproto_plugin.errors import InputError, ModelError, did_you_mean
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.failures import Asked, ask
+from cfproto_plugin.search.fingerprint import Fingerprint
 from cfproto_plugin.search.model import Answer, SearchModel
 from cfproto_plugin.tables.cells import listed
 from cfproto_plugin.tables.given import Given
 
 _LARGE = float(np.finfo(np.float32).max)
 _SIMILAR = 8  # calls to find out whether rows with the same peculiarity all fail
-_TRAINING = 4  # training rows that are asked if rows of x fail
 _SHOWN = 12  # cells of a row in a message
 
 
-def first_look(model: SearchModel, given: Given, train: Array) -> tuple[Answer, dict[int, InputError]]:
+def first_look(model: SearchModel, given: Given, known: Fingerprint) -> tuple[Answer, dict[int, InputError]]:
     """The model's own answers to the user's rows, NaN and -1 where there is none; and why a row has none, by row.
 
-    train: (N, A). A model that fails for the rows and for training rows as well is an error of the call.
+    known: training rows that are asked in the same call. A model that changed, or fails for them as well, is an error
+    of the call.
     """
     errors = dict(given.errors)
     rows = np.setdiff1d(np.arange(len(given)), list(errors))
-    asked = _asked(model, given, rows)
+    asked = _asked(model, given, rows, known)
     answer = Answer(np.full((len(given), model.n_classes), np.nan), np.full(len(given), -1))
     for at, (proba, decision) in asked.parts:
         answer.proba[rows[at]] = proba
@@ -34,23 +35,27 @@ def first_look(model: SearchModel, given: Given, train: Array) -> tuple[Answer, 
         answer.label[row] = -1
         failed.setdefault(row, model.no_number(answer.proba[row], "it"))
     if failed:
-        _check_training(model, given, train, failed)
+        _check_training(model, given, known, failed)
     for row, error in failed.items():
         errors[row] = _reason(given, row, error)
     return answer, errors
 
 
-def _asked(model: SearchModel, given: Given, rows: Array) -> Asked:
+def _asked(model: SearchModel, given: Given, rows: Array, known: Fingerprint) -> Asked:
     """Ask for rows (m,) of the user's. If that fails, those without peculiarities first, then the others by kind."""
     table = given.table[rows]
 
     def call(at: Array) -> tuple[Array, Array | None]:
-        return model.strictly(table[at], rows[at])
+        return model.strictly(table[at], rows[at])[0]
 
     if not len(rows):
         return Asked([], {})
-    asked = ask(call, len(rows), 0)
-    if not asked.failed or len(rows) == 1:
+    asked = ask(lambda _at: model.strictly(table, rows, known.rows), len(rows), 0)
+    if not asked.failed:
+        at, (answer, again) = asked.parts[0]
+        known.check(Answer.of(*again))
+        return Asked([(at, answer)], {})
+    if len(rows) == 1:
         return asked
     parts, failed = [], {}
     strange = _peculiar(given, table)
@@ -71,10 +76,12 @@ def _peculiar(given: Given, table: Array) -> Array:
     return np.asarray(strange)
 
 
-def _check_training(model: SearchModel, given: Given, train: Array, failed: dict[int, Exception]) -> None:
-    """Raise ModelError if the model fails for rows that it could predict at `fit`."""
-    asked = ask(lambda at: model.strictly(train[at]), min(len(train), _TRAINING), 0)
-    if asked.failed:
+def _check_training(model: SearchModel, given: Given, known: Fingerprint, failed: dict[int, Exception]) -> None:
+    """Raise ModelError if the model fails for rows that it could predict at `fit`, or answers them differently."""
+    asked = ask(lambda _at: model.say(known.rows), len(known.rows), 0)
+    if not asked.failed:
+        known.check(Answer.of(*asked.parts[0][1]))
+    else:
         row, error = next(iter(failed.items()))
         raise ModelError(
             f"the model fails for rows of the training data too, which it could predict at fit: {_words(error)}. "

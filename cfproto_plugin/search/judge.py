@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
-
 import numpy as np
 
 from cfproto_plugin.protocols import Array
@@ -13,7 +10,7 @@ from cfproto_plugin.search.task import Task
 from cfproto_plugin.tables.geometry import count_changed
 from cfproto_plugin.tables.space import keep_largest
 
-_LEAST = 1e-12  # margin of a point whose class is settled by the model's own decision
+_LEAST = 1e-12  # margin of a point whose class is settled by a tie or by the model's own decision
 
 
 def elastic_net(delta: Array, beta: float) -> Array:
@@ -21,26 +18,30 @@ def elastic_net(delta: Array, beta: float) -> Array:
     return np.asarray(beta * np.abs(delta).sum(axis=-1) + np.square(delta).sum(axis=-1))
 
 
-def margin_of(proba: Array, allowed: Array, kappa: float, min_proba: float | None) -> Array:
+def margin_of(
+    proba: Array, allowed: Array, kappa: float, min_proba: float | None, noise: float = 0.0, error: float = 0.0
+) -> Array:
     """By how much the best allowed class leads every other and kappa: (n,), positive where the class is another.
 
-    proba: (n, k). allowed: (n, k) bool. The margin must exceed the rounding of the model's numbers, so that the same
-    row in another batch has the same class. With min_proba it is no more than what the class has above that. Where all
-    classes are allowed, it is the largest probability.
+    proba: (n, k). allowed: (n, k) bool. noise: what the lead must exceed, so that the same row in another batch has the
+    same class; without it, and without kappa, a tie goes to the first of the largest columns. With min_proba the margin
+    is no more than what the class has above that; error: how far proba may be from the model's own. Where all classes
+    are allowed, it is the largest probability.
     """
-    least = kappa + _rounding(proba.dtype)
+    least = kappa + noise
     if proba.shape[1] == 2 and min_proba is None and not allowed.all(axis=1).any():  # noqa: PLR2004 one is allowed
         margin = proba[:, 0] - proba[:, 1]
-        return np.where(allowed[:, 0], margin, -margin) - least
+        margin = np.where(allowed[:, 0], margin, -margin) - least
+        return margin if least else np.where((margin == 0) & allowed[:, 0], _LEAST, margin)
     inside = np.where(allowed, proba, -np.inf).max(axis=1)
     outside = np.where(allowed, -np.inf, proba).max(axis=1)
     margin = inside - np.where(np.isinf(outside), 0, outside) - least
-    return np.asarray(margin if min_proba is None else np.minimum(margin, inside - np.nextafter(min_proba, 0)))
-
-
-@cache
-def _rounding(dtype: np.dtype[Any]) -> float:
-    return 4 * float(np.finfo(dtype).eps)
+    if not least:
+        tied = np.flatnonzero(margin == 0)
+        margin[tied] = np.where(allowed[tied, proba[tied].argmax(axis=1)], _LEAST, 0)
+    if min_proba is None:
+        return np.asarray(margin)
+    return np.asarray(np.minimum(margin, inside - error - np.nextafter(min_proba, 0)))
 
 
 class Judge:
@@ -102,14 +103,15 @@ class Judge:
         known = self.model.quick(table) if proba is None else proba
         return self.margin_by(known, self.model.decision(table) if self.model.decides else None, row)
 
-    def margin_by(self, proba: Array, decision: Array | None, row: Array) -> Array:
+    def margin_by(self, proba: Array, decision: Array | None, row: Array, *, own: bool = False) -> Array:
         """The margin by what a model says: probabilities (m, k), and its own decision (m,) if it has one.
 
         -inf where the model failed. A decision settles the sign, so that the margin leads the search and the decision
-        judges it.
+        judges it. own: these are the model's own answers to points that were judged before.
         """
-        allowed = self.task.allowed[row]
-        margin = margin_of(proba, allowed, self._config.kappa, self._config.min_proba)
+        allowed, noise = self.task.allowed[row], self.model.noise
+        lead, error = (noise.repeated, 0.0) if own else (noise.lead, noise.quick)
+        margin = margin_of(proba, allowed, self._config.kappa, self._config.min_proba, lead, error)
         margin = np.where(np.isnan(margin), -np.inf, margin)
         if decision is None:
             return margin

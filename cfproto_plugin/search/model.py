@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cfproto_plugin.errors import InputError, ModelError
+from cfproto_plugin.helpers.kinds import can_join, join, take
 from cfproto_plugin.plugins import Adapted
 from cfproto_plugin.protocols import Array, Pullback
 from cfproto_plugin.search.clock import Pace
 from cfproto_plugin.search.failures import Asked, ask
+from cfproto_plugin.search.noise import Noise, margins
 from cfproto_plugin.search.tuning import Tuning
 from cfproto_plugin.tables.given import Given
 from cfproto_plugin.tables.space import FeatureSpace, Rows
@@ -49,6 +51,7 @@ class SearchModel:
         pace: Pace | None = None,
         *,
         given: Given | None = None,
+        noise: Noise | None = None,
     ) -> None:
         self.space = space
         self.pace = pace or Pace()
@@ -58,6 +61,7 @@ class SearchModel:
         self.predicted = 0
         self.gradients = 0
         self.decides = adapted.labels is not None  # the class of a row is the model's own decision
+        self.noise = noise or Noise()
         self._adapted = adapted
         self._n_classes = n_classes
         tuning = tuning or Tuning()
@@ -76,19 +80,30 @@ class SearchModel:
     def quick(self, table: Array) -> Array:
         """Probabilities (n, k) of rows (n, A) for searching, equal to the model's own up to rounding.
 
-        Where decoding rounds, many rows are alike: each is predicted once. NaN where the model fails.
+        Where decoding rounds, many rows are alike: each is predicted once. NaN where the model fails. A model without
+        noise may decide by a tie: rows that rounding could tie or untie are asked of the model itself.
         """
-        return self._proba(table, self._adapted.quick, floats=self.is_quick)
+        proba = self._proba(table, self._adapted.quick, floats=self.is_quick)
+        if self.noise.quick and not self.noise.own:
+            near = np.flatnonzero(margins(proba) <= self.noise.quick)
+            if len(near):
+                proba = proba.copy()
+                proba[near] = self.own_proba(table[near])
+        return proba
 
     def answer(self, table: Array, x: Array | None = None) -> Answer:
         """What the model itself says of rows (n, A); x (n,): the user's rows that they are changes of."""
         return Answer.of(*self.own(table, x))
 
-    def own(self, table: Array, x: Array | None = None) -> tuple[Array, Array | None]:
-        """The model's own probabilities (n, k) and decision (n,) of rows (n, A), changes of the user's rows x (n,)."""
+    def own_proba(self, table: Array, x: Array | None = None) -> Array:
+        """The model's own probabilities (n, k) of rows (n, A), changes of the user's rows x (n,)."""
         proba = self._proba(table, self._adapted.predict, x)
         self._n_classes = self._n_classes or proba.shape[1]
-        return proba, self.decision(table, x) if self.decides else None
+        return proba
+
+    def own(self, table: Array, x: Array | None = None) -> tuple[Array, Array | None]:
+        """Likewise, and its own decision (n,) if it has one."""
+        return self.own_proba(table, x), self.decision(table, x) if self.decides else None
 
     def decision(self, table: Array, x: Array | None = None) -> Array:
         """The model's own decision for rows (m, A): columns (m,) of the probabilities, -1 where the model fails.
@@ -119,12 +134,35 @@ class SearchModel:
             )
         return found.astype(np.intp)
 
-    def strictly(self, table: Array, x: Array | None = None) -> tuple[Array, Array | None]:
-        """Likewise, in one call per batch; what the model raises is raised. NaN where it returns such."""
-        rows = self._rows(table, x)
-        proba = self._in_parts(len(table), lambda at: self._call(rows(at), self._adapted.predict))
+    def strictly(
+        self, table: Array, x: Array | None = None, beside: Any = None
+    ) -> tuple[tuple[Array, Array | None], tuple[Array, Array | None]]:
+        """Likewise, in one call per batch; what the model raises is raised. NaN where it returns such.
+
+        beside: further rows, as the model takes them, and then their answers; asked in the same call if their dtypes
+        are the same.
+        """
+        n, rows = len(table), self._rows(table, x)
+        if beside is None:
+            return self._say(n, rows), (np.zeros(0), None)
+        if not can_join(rows(np.arange(min(n, 1))), beside):
+            return self._say(n, rows), self.say(beside)
+        proba, decision = self._say(
+            n + len(beside),
+            lambda at: join(rows(at[at < n]), take(beside, at[at >= n] - n)) if at[-1] >= n else rows(at),
+        )
+        if decision is None:
+            return (proba[:n], None), (proba[n:], None)
+        return (proba[:n], decision[:n]), (proba[n:], decision[n:])
+
+    def say(self, rows: Any) -> tuple[Array, Array | None]:
+        """The model's own probabilities and decision of rows as it takes them; what it raises is raised."""
+        return self._say(len(rows), lambda at: take(rows, at))
+
+    def _say(self, n: int, rows: Callable[[Array], Any]) -> tuple[Array, Array | None]:
+        proba = self._in_parts(n, lambda at: self._call(rows(at), self._adapted.predict))
         self._n_classes = proba.shape[1]
-        return proba, self._in_parts(len(table), lambda at: self._labels(rows(at))) if self.decides else None
+        return proba, self._in_parts(n, lambda at: self._labels(rows(at))) if self.decides else None
 
     @property
     def n_classes(self) -> int:
@@ -137,7 +175,7 @@ class SearchModel:
         """What the model says of the training rows; an error names the row and the column that it cannot take."""
         missing = np.isnan(table)
         try:
-            proba, decision = self.strictly(table, np.arange(len(table)))
+            (proba, decision), _ = self.strictly(table, np.arange(len(table)))
         except Exception as error:
             if not missing.any():
                 raise

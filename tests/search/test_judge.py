@@ -29,12 +29,22 @@ def test_two_classes_give_the_same_margin_by_the_short_way():
     assert np.allclose(margin_of(proba, allowed, 0.1, None), margin_of(three, wide, 0.1, None))
 
 
-def test_a_tie_within_rounding_is_no_other_class():
+def test_a_tie_is_won_by_the_first_largest_column():
+    tie = np.array([[0.5, 0.5]])
+    assert margin_of(tie, np.array([[True, False]]), 0.0, None)[0] > 0
+    assert not margin_of(tie, np.array([[False, True]]), 0.0, None)[0] > 0
+    three = np.array([[0.2, 0.4, 0.4]])
+    assert margin_of(three, np.array([[True, True, False]]), 0.0, None)[0] > 0
+    assert not margin_of(three, np.array([[True, False, True]]), 0.0, None)[0] > 0
+
+
+def test_a_lead_within_the_noise_is_no_other_class():
     allowed = np.array([[False, True]])
-    assert margin_of(np.array([[0.5, 0.5]]), allowed, 0.0, None)[0] < 0
-    assert margin_of(np.array([[0.5 - EPS, 0.5 + EPS]]), allowed, 0.0, None)[0] > 0
-    single = np.array([[0.5 - EPS, 0.5 + EPS]], dtype=np.float32)
-    assert margin_of(single, allowed, 0.0, None)[0] < 0
+    proba = np.array([[0.5 - EPS, 0.5 + EPS]])
+    assert margin_of(proba, allowed, 0.0, None)[0] > 0
+    assert margin_of(proba, allowed, 0.0, None, noise=EPS)[0] > 0
+    assert margin_of(proba, allowed, 0.0, None, noise=3 * EPS)[0] < 0
+    assert margin_of(np.array([[0.5, 0.5]]), ~allowed, 0.0, None, noise=EPS)[0] < 0
 
 
 def test_min_proba_is_reached_or_the_margin_is_negative():

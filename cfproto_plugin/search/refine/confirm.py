@@ -55,7 +55,8 @@ def confirm_at_once(judge: Judge, points: Candidates) -> Confirmed:
     if not len(points.row):
         return Confirmed(points, Answer(np.zeros((0, judge.task.allowed.shape[1])), np.zeros(0, int)), 0)
     proba, decision = judge.model.own(points.table, judge.task.group[points.row])
-    good = (judge.margin_by(proba, decision, points.row) > 0) & judge.keeps_rules(points.table, points.row)
+    good = judge.margin_by(proba, decision, points.row, own=True) > 0
+    good &= judge.keeps_rules(points.table, points.row)
     order = np.lexsort((points.cost, ~good, points.row))
     at = order[firsts(points.row[order])]
     answer = Answer.of(proba, decision)
@@ -65,7 +66,7 @@ def confirm_at_once(judge: Judge, points: Candidates) -> Confirmed:
 def _own_answer(judge: Judge, points: Candidates) -> Answer:
     """Ask the model itself, and forget what it does not agree to."""
     proba, decision = judge.model.own(points.table, judge.task.group[points.row])
-    points.valid[:] &= judge.margin_by(proba, decision, points.row) > 0
+    points.valid[:] &= judge.margin_by(proba, decision, points.row, own=True) > 0
     return Answer.of(proba, decision)
 
 
@@ -81,7 +82,9 @@ def _look(judge: Judge, clock: Clock, points: Candidates, answer: Answer, at: Ar
         proba, decision = model.quick(table), model.decision(table) if model.decides else None
     else:
         proba, decision = model.own(table, judge.task.group[row])
-    good = (judge.margin_by(proba, decision, row) > 0) & judge.keeps_rules(table, row)
+    good = judge.margin_by(proba, decision, row) > 0
+    good[: len(at)] = judge.margin_by(proba, decision, row, own=True)[: len(at)] > 0
+    good &= judge.keeps_rules(table, row)
     said = Answer.of(proba, decision)
     points.valid[at] = good[: len(at)]
     answer.proba[at], answer.label[at] = said.proba[: len(at)], said.label[: len(at)]

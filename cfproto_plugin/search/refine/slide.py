@@ -19,7 +19,7 @@ _FRACTIONS = np.array([1.0, 0.8, 0.6, 0.4, 0.25, 0.12, 0.05])  # of the way to t
 _ROUNDS = 40
 _LEAST_GAIN = 1e-3
 _BISECTIONS = 40
-_SPARE = 1e-5  # margin that the linear problem asks for
+_SPARE = 1e-5  # margin above the noise that the linear problem asks for
 
 
 def slide(judge: Judge, clock: Clock, points: Points) -> None:
@@ -38,7 +38,7 @@ def _round(judge: Judge, points: Points, active: Array) -> Array:
     z = judge.space.to_search(points.table[active])
     margin, gradient = _margin(judge, points.row[active], z)
     delta = z - rows.z
-    least = _SPARE - margin + (gradient * delta).sum(axis=1)
+    least = _SPARE + judge.model.noise.lead - margin + (gradient * delta).sum(axis=1)
     goal = nearest_step(gradient, least, rows.z_lower - rows.z, rows.z_upper - rows.z, beta)
     tried = rows.z[:, None] + delta[:, None] + _FRACTIONS[:, None] * (goal - delta)[:, None]
     owner = np.repeat(active, len(_FRACTIONS))

@@ -1,0 +1,51 @@
+"""A few training rows and what the model said of them at `fit`: how a model that was fitted again is noticed."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cfproto_plugin.errors import ModelError
+from cfproto_plugin.search.model import Answer
+from cfproto_plugin.search.noise import Noise, margins
+from cfproto_plugin.tables.given import Given
+
+_ROWS = 8
+_ROUNDING = 1e-6  # difference of a probability that another machine or version may make
+
+
+class Fingerprint(NamedTuple):
+    """Rows of the training data, as the model takes them, and its own answers."""
+
+    rows: Any
+    answer: Answer
+    tolerance: float  # difference of a probability that is no change of the model; infinite if it answers at random
+    exact: bool  # its decisions do not vary either
+
+    @classmethod
+    def take(cls, given: Given, answer: Answer, noise: Noise) -> Fingerprint:
+        """Half of the rows near the boundary, half spread over the classes."""
+        near = np.argsort(margins(answer.proba), kind="stable")[: _ROWS // 2]
+        by_class = np.argsort(answer.label, kind="stable")
+        spread = by_class[np.linspace(0, len(given) - 1, _ROWS // 2).astype(int)]
+        rows = np.unique(np.concatenate([near, spread]))
+        tolerance = np.inf if noise.random else max(noise.own, _ROUNDING)
+        return cls(
+            given.for_model(given.table[rows], rows),
+            Answer(*(part[rows] for part in answer)),
+            tolerance,
+            noise.own == 0,
+        )
+
+    def check(self, answer: Answer) -> None:
+        """Raise ModelError if the model answers these rows differently now."""
+        away = ~(np.abs(answer.proba - self.answer.proba).max(axis=1) <= self.tolerance)
+        if self.exact:
+            away |= answer.label != self.answer.label
+        if away.any() and np.isfinite(self.tolerance):
+            row = int(away.argmax())
+            raise ModelError(
+                f"the model changed after explainer.fit: for a training row it now says {answer.proba[row]}, then "
+                f"{self.answer.proba[row]}. Call explainer.fit again with the model as it is now."
+            )

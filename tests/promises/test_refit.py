@@ -1,0 +1,170 @@
+"""A model that was fitted again after `explainer.fit` is noticed, and nothing else is taken for it."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from cfproto_plugin import CounterfactualExplainer, adapt
+from cfproto_plugin.errors import ModelError
+
+X, Y = load_breast_cancer(return_X_y=True)
+X = X[:, :8]
+SCALED = (X - X.mean(axis=0)) / X.std(axis=0)
+HALF = slice(0, 280)
+SKLEARN = {
+    "forest": RandomForestClassifier(20, random_state=0),
+    "boosting": GradientBoostingClassifier(n_estimators=10, random_state=0),
+    "linear": LogisticRegression(max_iter=5000),
+    "neighbours": KNeighborsClassifier(),
+    "perceptron": make_pipeline(StandardScaler(), MLPClassifier((8,), max_iter=200, random_state=0, tol=0.1)),
+    "pipeline": make_pipeline(StandardScaler(), LogisticRegression()),
+    "pipeline of trees": make_pipeline(StandardScaler(), RandomForestClassifier(10, random_state=0)),
+    "votes": make_pipeline(StandardScaler(), SVC()),
+}
+
+
+def explainer_of(model):
+    return CounterfactualExplainer(model).fit(X[HALF])
+
+
+def assert_noticed(explainer, rows=X[300:303]):
+    with pytest.raises(ModelError, match=r"model changed after explainer\.fit.*explainer\.fit again"):
+        explainer.explain(rows)
+
+
+@pytest.mark.parametrize("name", SKLEARN)
+def test_a_scikit_learn_model_fitted_again_is_noticed(name):
+    model = copy.deepcopy(SKLEARN[name]).fit(X[HALF], Y[HALF])
+    explainer = explainer_of(model)
+    assert explainer.explain(X[300:303]).found.all()
+    model.fit(X[280:], 1 - Y[280:])
+    assert_noticed(explainer)
+    assert explainer.fit(X[HALF]).explain(X[300:303]).found.all()
+
+
+@pytest.mark.needs("xgboost")
+@pytest.mark.parametrize("kind", ["classifier", "booster"])
+def test_an_xgboost_model_fitted_again_is_noticed(kind):
+    import xgboost
+
+    model = xgboost.XGBClassifier(n_estimators=10, max_depth=3).fit(X[HALF], Y[HALF])
+    if kind == "classifier":
+        explainer = explainer_of(model)
+        model.fit(X[280:], 1 - Y[280:])
+    else:
+        explainer = explainer_of(model.get_booster())
+        model.get_booster().update(xgboost.DMatrix(X, 1 - Y), 10)
+    assert_noticed(explainer)
+
+
+def test_a_function_whose_model_was_fitted_again_is_noticed():
+    model = RandomForestClassifier(10, random_state=0).fit(X[HALF], Y[HALF])
+    explainer = explainer_of(lambda x: model.predict_proba(x) + 0.0)
+    model.fit(X[280:], 1 - Y[280:])
+    assert_noticed(explainer)
+
+
+def test_an_adapter_that_was_passed_in_is_watched_too():
+    model = LogisticRegression(max_iter=5000).fit(X[HALF], Y[HALF])
+    explainer = explainer_of(adapt(model))
+    model.coef_ = -model.coef_
+    assert_noticed(explainer)
+
+
+@pytest.mark.needs("torch")
+def test_one_step_of_training_changes_a_torch_module():
+    import torch
+
+    torch.manual_seed(1)
+    x = SCALED.astype(np.float32)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2, bias=False))
+    explainer = CounterfactualExplainer(model).fit(x)
+    explainer.explain(x[:3])
+    optimiser = torch.optim.Adam(model.parameters(), 1e-3)
+    torch.nn.functional.cross_entropy(model(torch.from_numpy(x)), torch.from_numpy(Y)).backward()
+    optimiser.step()
+    assert_noticed(explainer, x[:3])
+
+
+@pytest.mark.needs("keras")
+def test_new_weights_change_a_keras_model():
+    import keras
+
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(8, activation="relu"), keras.layers.Dense(2)])
+    explainer = CounterfactualExplainer(model).fit(SCALED)
+    explainer.explain(SCALED[:3])
+    model.set_weights([1.01 * weight for weight in model.get_weights()])
+    assert_noticed(explainer, SCALED[:3])
+
+
+def test_a_threshold_moved_after_fit_is_noticed_although_the_probabilities_stay():
+    class Strict(LogisticRegression):
+        threshold = 0.5
+
+        def predict(self, x):
+            return self.classes_[(self.predict_proba(x)[:, 1] > self.threshold).astype(int)]
+
+    model = Strict(max_iter=5000).fit(X[HALF], Y[HALF])
+    explainer = explainer_of(model)
+    model.threshold = 0.999
+    assert_noticed(explainer)
+
+
+@pytest.mark.parametrize("name", SKLEARN)
+def test_a_copy_of_an_explainer_sees_no_change(name):
+    explainer = explainer_of(copy.deepcopy(SKLEARN[name]).fit(X[HALF], Y[HALF]))
+    again = pickle.loads(pickle.dumps(explainer))  # noqa: S301
+    assert np.array_equal(again.explain(X[300:302]).counterfactual, explainer.explain(X[300:302]).counterfactual)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, int])
+@pytest.mark.parametrize("name", ["forest", "linear", "pipeline of trees", "perceptron"])
+def test_rows_of_another_dtype_are_no_change_of_the_model(name, dtype):
+    model = copy.deepcopy(SKLEARN[name]).fit(X[HALF], Y[HALF])
+    CounterfactualExplainer(model).fit(X[HALF]).explain(X[300:303].astype(dtype))
+    CounterfactualExplainer(model).fit(X[HALF].astype(np.float32)).explain(X[300:303].astype(dtype))
+
+
+def test_the_rows_of_the_fingerprint_ride_along_in_the_first_call():
+    model = LogisticRegression(max_iter=5000).fit(X[HALF], Y[HALF])
+    sizes = []
+
+    def function(x):
+        sizes.append(len(x))
+        return model.predict_proba(x)
+
+    explainer = CounterfactualExplainer(function).fit(X[HALF])
+    sizes.clear()
+    meta = explainer.explain(X[300:303]).meta
+    assert sizes[0] == 3 + len(explainer.fitted_.fingerprint.rows)
+    assert (meta["n_predict_calls"], meta["n_predicted_rows"]) == (len(sizes), sum(sizes))
+
+
+def test_a_model_that_answers_at_random_is_named_at_fit_and_not_taken_for_another(caplog):
+    model, rng = LogisticRegression(max_iter=5000).fit(X[HALF], Y[HALF]), np.random.default_rng(0)
+
+    def function(x):
+        p = np.clip(model.predict_proba(x)[:, 1] + 0.05 * rng.normal(size=len(x)), 0, 1)
+        return np.stack([1 - p, p], axis=1)
+
+    with caplog.at_level(logging.WARNING):
+        explainer = CounterfactualExplainer(function).fit(X[HALF])
+    assert [r for r in caplog.records if "different answers to the same rows twice" in r.getMessage()]
+    e = explainer.explain(X[300:303])
+    alone = model.predict(e.counterfactual[e.found])
+    assert e.found.any()
+    assert np.array_equal(alone, e.counterfactual_class[e.found])
