@@ -116,7 +116,7 @@ def test_calls_of_a_slow_model_are_short(monkeypatch, seconds):
     watch.now, model.sizes = 0.0, []
     e = explainer.explain(ROWS, time_budget=2.0)
     first, *calls, last = model.sizes
-    assert first == len(ROWS) + len(explainer.fitted_.fingerprint.table)
+    assert first == len(ROWS) + len(explainer.fitted_.fingerprint.rows)
     assert max(calls) * seconds <= 0.5  # a quarter of what is left
     assert watch.now <= 2.0 + (max(calls) + last) * seconds
     assert e.found.all()
