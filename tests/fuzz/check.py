@@ -16,7 +16,7 @@ from cfproto_plugin import Explanation
 from cfproto_plugin.errors import CfprotoError
 
 from .draw import Case, is_amount, levels_of
-from .rows import as_pandas, brought, fingerprint, is_missing, is_same, rows_of, value_of
+from .rows import as_pandas, brought, fingerprint, is_kept, is_missing, is_same, rows_of, value_of
 
 STATUSES = {"found", "fallback", "not_found", "infeasible", "error"}
 GRID = 1e-6  # how far a multiple of a step may be from a whole number, relatively
@@ -163,7 +163,7 @@ def _line(case: Case, before: dict, after: dict, count: int, *, strict: bool) ->
     for name, own in before.items():
         new = after[name]
         if is_same(own, new):
-            exact = repr(value_of(own)) == repr(value_of(new)) and not (strict and type(own) is not type(new))
+            exact = type(own) is type(new) and repr(own) == repr(new) if strict else is_kept(own, new)
             out += [] if exact else [f"unchanged cell {name!r} was {own!r} and is {new!r}"]
         else:
             changed.append(name)

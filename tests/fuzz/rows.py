@@ -68,6 +68,12 @@ def is_same(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
+def is_kept(a: Any, b: Any) -> bool:
+    """Whether a cell has kept its value where whole numbers and truths had to become floats; -0.0 is not 0.0."""
+    a, b = value_of(a), value_of(b)
+    return repr(float(a) if isinstance(a, bool) else a) == repr(float(b) if isinstance(b, bool) else b)
+
+
 def value_of(cell: Any) -> Any:
     """A cell as Python has it: numbers of NumPy without their type, a missing number as NaN."""
     if cell is pd.NA:
