@@ -15,7 +15,7 @@ import pandas as pd
 from cfproto_plugin import Explanation
 from cfproto_plugin.errors import CfprotoError
 
-from .draw import Case, is_amount, levels_of
+from .draw import Case, group_of, is_amount, levels_of
 from .rows import as_pandas, brought, fingerprint, is_kept, is_missing, is_same, rows_of, value_of
 
 STATUSES = {"found", "fallback", "not_found", "infeasible", "error"}
@@ -170,8 +170,12 @@ def _line(case: Case, before: dict, after: dict, count: int, *, strict: bool) ->
         out += [f"{text}: {name!r} from {own!r} to {new!r}" for text in broken(case, name, own, new)]
     if len(changed) != count:
         out.append(f"{len(changed)} cells differ, n_changes is {count}")
-    if len(changed) > case.search.get("max_changes", math.inf):
-        out.append(f"{len(changed)} changes, at most {case.search['max_changes']} allowed")
+    group = group_of(case)
+    attributes = len({"group" if name in group else name for name in changed})
+    if attributes > case.search.get("max_changes", math.inf):
+        out.append(f"{attributes} changes, at most {case.search['max_changes']} allowed")
+    if group and sorted(float(after[at]) for at in group) != [0.0, 0.0, 1.0]:
+        out.append(f"one-hot columns {[after[at] for at in group]}")
     for relation in case.rules.get("relations", ()):
         left, right = relation.split(" <= ")
         out += [] if value_of(after[left]) <= value_of(after[right]) else [f"{relation} does not hold"]
@@ -190,8 +194,8 @@ def broken(case: Case, name: Any, own: Any, new: Any) -> list[str]:
     """The rules that a cell breaks."""
     rules, same = case.rules, is_same(own, new)
     out = ["immutable"] * (name in rules.get("immutable", ()) and not same)
-    if not is_amount(case.train, name):
-        levels = levels_of(case.train, name)
+    if not is_amount(case, name):
+        levels = levels_of(case, name)
         out += ["not allowed"] * (name in rules.get("allowed", {}) and new not in rules["allowed"][name])
         if not same and levels and not (column_has_missing(case, name) if is_missing(new) else new in levels):
             out.append("unknown category")
@@ -212,7 +216,7 @@ def broken(case: Case, name: Any, own: Any, new: Any) -> list[str]:
 
 
 def column_has_missing(case: Case, name: Any) -> bool:
-    return bool(case.train[name].isna().any())
+    return isinstance(case.train, pd.DataFrame) and bool(case.train[name].isna().any())
 
 
 def _span(case: Case, name: Any, own: float) -> tuple[float, float]:

@@ -76,6 +76,18 @@ def as_dtype(x: np.ndarray, dtype: str) -> np.ndarray:
     return np.round((x - low) / np.where(high > low, high - low, 1) * levels).astype(dtype)
 
 
+def with_codes(x: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, dict[str, Any]]:
+    """Sometimes an array gets a column of codes, or a group of one-hot columns; and the rules that say so."""
+    luck, at = rng.random(), x.shape[1]
+    codes = np.searchsorted(np.quantile(x[:, 0], [0.3, 0.6]), x[:, 0])
+    if luck < 0.1:
+        return np.column_stack([x, codes.astype(x.dtype)]), {"categorical": (at,)}
+    if luck < 0.2:
+        ones = (codes[:, None] == np.arange(3)).astype(x.dtype)
+        return np.column_stack([x, ones]), {"one_hot": {"bin": (at, at + 1, at + 2)}}
+    return x, {}
+
+
 def numeric_frame(x: np.ndarray, rng: np.random.Generator) -> pd.DataFrame:
     """Columns of several dtypes, nullable ones included, and an index that is not 0, 1, ..."""
     frame = pd.DataFrame(index=index(len(x), rng))

@@ -57,16 +57,15 @@ def draw(seed: int, rows: int = 50) -> Case:
     names = available()
     name = names[seed % len(names)]
     kind, rng = KINDS[name], np.random.default_rng(seed)
-    train, y, held = _table(kind, rng)
-    label = LABELS[["int", "gaps", "str", "bool"][rng.integers(4)]] if kind.named else LABELS["int"]
-    owned = kind.make(train, label(y), rng)
+    (train, _, held), known, owned = _trained(kind, rng)
     count = int(rng.integers(1, rows + 1)) if rng.random() < 0.8 else 1
     x = _take(held, rng.integers(0, len(held), count))
     case = Case(seed, name, kind, owned, train, x)
     case.x = _other_dtype(case, rng)
     if rng.random() < 0.35:
         _spoil(case, rng)
-    case.rules = rules(case, rng)
+    case.rules = known
+    case.rules = known | rules(case, rng)
     case.search = settings(case, rng)
     _draw_target(case, rng)
     case.n = int(rng.choice([1, 1, 2, 3]))
@@ -79,20 +78,37 @@ def draw(seed: int, rows: int = 50) -> Case:
     return case
 
 
-def _table(kind: Kind, rng: np.random.Generator) -> data.Table:
-    """Rows in a type that the model's owner can give it."""
+def _trained(kind: Kind, rng: np.random.Generator) -> tuple[data.Table, dict[str, Any], Owned]:
+    """A table, and a model of it. Models that do not get along with their own training data are drawn again."""
+    for _ in range(20):
+        table, known = _table(kind, rng)
+        label = LABELS[["int", "gaps", "str", "bool"][rng.integers(4)]] if kind.named else LABELS["int"]
+        try:
+            owned = kind.make(table.x, label(table.y), rng)
+            answers = [owned.labels(table.x)] + ([] if owned.proba is None else [owned.proba(table.x)])
+        except ValueError:
+            continue
+        if not any(answer.dtype.kind == "f" and np.isnan(answer).any() for answer in answers):
+            return table, known, owned
+    raise RuntimeError("no model could be trained in twenty tries")
+
+
+def _table(kind: Kind, rng: np.random.Generator) -> tuple[data.Table, dict[str, Any]]:
+    """Rows in a type that the model's owner can give it, and what has to be said about their columns."""
     if kind.takes != "numbers":
         x, y = data.raw_frame(rng)
         if kind.takes == "categories":
             x = x.drop(columns="job")
-        return data.split(x, _from_zero(y), 60)
+        return data.split(x, _from_zero(y), 60), {}
     x, y = data.numbers(rng, kind.classes)
     if kind.frames and rng.random() < 0.35:
-        return data.split(data.numeric_frame(x, rng), _from_zero(y), 60)
+        return data.split(data.numeric_frame(x, rng), _from_zero(y), 60), {}
     dtype = data.ARRAY_DTYPES[rng.integers(len(data.ARRAY_DTYPES))]
     if dtype.startswith(">") and "xgboost" in kind.needs:
         dtype = "float64"  # XGBoost itself reads other byte orders wrongly
-    return data.split(data.as_dtype(x, dtype), _from_zero(y), 60)
+    x = data.as_dtype(x, dtype)
+    x, known = (x, {}) if dtype == "bool" else data.with_codes(x, rng)
+    return data.split(x, _from_zero(y), 60), known
 
 
 def _from_zero(y: np.ndarray) -> np.ndarray:
@@ -174,7 +190,8 @@ def rules(case: Case, rng: np.random.Generator) -> dict[str, Any]:
     if rng.random() < 0.33:
         return {}
     names = list(case.train) if isinstance(case.train, pd.DataFrame) else list(range(case.train.shape[1]))
-    amounts = [name for name in names if is_amount(case.train, name)]
+    names = [name for name in names if name not in group_of(case)]
+    amounts = [name for name in names if is_amount(case, name)]
     out: dict[str, Any] = {"ranges": {}, "integer": [], "step": {}, "allowed": {}}
     for rule, among in (("immutable", names), ("increasing", amounts), ("decreasing", amounts)):
         if rng.random() < 0.3 and among:
@@ -182,7 +199,7 @@ def rules(case: Case, rng: np.random.Generator) -> dict[str, Any]:
     for name in amounts:
         _rules_of_number(out, name, column(case.train, name), rng)
     for name in sorted(set(names) - set(amounts)):
-        levels = levels_of(case.train, name)
+        levels = levels_of(case, name)
         if rng.random() < 0.2 and levels:
             out["allowed"][name] = [levels[i] for i in rng.permutation(len(levels))[: max(1, len(levels) - 1)]]
     if len(amounts) > 1 and isinstance(case.train, pd.DataFrame) and rng.random() < 0.25:
@@ -215,16 +232,24 @@ def column(x: Any, name: Any) -> Any:
     return cells.to_numpy()
 
 
-def is_amount(x: Any, name: Any) -> bool:
+def group_of(case: Case) -> tuple[int, ...]:
+    """The columns of the one-hot group, if there is one."""
+    return case.rules.get("one_hot", {}).get("bin", ())
+
+
+def is_amount(case: Case, name: Any) -> bool:
+    x = case.train
     if not isinstance(x, pd.DataFrame):
-        return x.dtype.kind in "iuf"
+        return x.dtype.kind in "iuf" and name not in case.rules.get("categorical", ())
     dtype = x[name].dtype
     return pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
 
 
-def levels_of(x: Any, name: Any) -> list:
+def levels_of(case: Case, name: Any) -> list:
     """The categories of a column of the training data; none for an array of truths, which are numbers there."""
-    return sorted(x[name].dropna().unique().tolist()) if isinstance(x, pd.DataFrame) else []
+    if isinstance(case.train, pd.DataFrame):
+        return sorted(case.train[name].dropna().unique().tolist())
+    return np.unique(case.train[:, name]).tolist() if name in case.rules.get("categorical", ()) else []
 
 
 def settings(case: Case, rng: np.random.Generator) -> dict[str, Any]:
