@@ -31,6 +31,14 @@ def count_changed(x: Array, original: Array) -> Array:
     return np.asarray(changed(x, original).sum(axis=-1))
 
 
+def filled(train: Array) -> tuple[Array, Array]:
+    """Training rows (n, A) with 0 in the columns that have no value at all, and which these are: (A,) bool."""
+    empty = np.isnan(train[0])
+    if empty.any():
+        empty = np.isnan(train).all(axis=0)
+    return np.where(empty, 0, train).astype(train.dtype) if empty.any() else train, empty
+
+
 def clip(x: Array, lower: Array, upper: Array) -> Array:
     """The nearest values inside the bounds, all broadcast together; a missing bound does not bind."""
     return np.asarray(np.fmin(np.fmax(x, lower), upper))

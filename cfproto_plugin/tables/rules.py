@@ -12,7 +12,7 @@ from cfproto_plugin.errors import ConfigError
 from cfproto_plugin.features import Features
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.tables.columns import Columns
-from cfproto_plugin.tables.geometry import Grid, changed
+from cfproto_plugin.tables.geometry import Grid, changed, filled
 from cfproto_plugin.tables.relations import Relation, read_relation
 
 _TRIED = 4  # training rows that relations are tried on, so that a mistake shows early
@@ -43,7 +43,8 @@ class Rules:
             found[[columns.find(column, rule) for column in getattr(features, rule)]] = True
             return found
 
-        low, high, declared = np.nanmin(train, axis=0), np.nanmax(train, axis=0), np.zeros(count, dtype=bool)
+        known, empty = filled(train)
+        low, high, declared = np.nanmin(known, axis=0), np.nanmax(known, axis=0), np.zeros(count, dtype=bool)
         for column, (lowest, highest) in features.ranges.items():
             at = columns.find(column, "ranges")
             if at in columns.categories:
@@ -64,7 +65,7 @@ class Rules:
             relation(train[:_TRIED])
         return cls(
             columns,
-            mask("immutable"),
+            mask("immutable") | empty,
             rising,
             falling,
             declared,

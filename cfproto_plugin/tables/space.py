@@ -16,9 +16,10 @@ from cfproto_plugin.plugins import category_distances
 from cfproto_plugin.protocols import Array, CategoryDistance
 from cfproto_plugin.tables.columns import Columns
 from cfproto_plugin.tables.embedding import embed
-from cfproto_plugin.tables.geometry import clip
+from cfproto_plugin.tables.geometry import clip, filled
 from cfproto_plugin.tables.rules import Rules
 
+_ROOM = 1e3  # leaves room for the sum of a million squares
 _NEAR = 1e-3  # of the range: nearer to a category than this is as good as there
 
 
@@ -59,21 +60,15 @@ class FeatureSpace:
     @classmethod
     def numeric(cls, columns: Columns, train: Array, features: Features, *, scale: bool) -> FeatureSpace:
         """The space of the numbers; `embedded` adds the categories."""
-        empty = np.isnan(train).all(axis=0)
-        if empty.any():
-            at = int(empty.argmax())
-            raise InputError(
-                f"column {columns.describe(at)} of the training data has no value at all",
-                column=columns.attributes[at].name,
-            )
         rules = Rules.of(features, columns, train)
-        spread = np.nanstd(train, axis=0) if scale else np.ones(train.shape[1])
+        known, _ = filled(train)
+        spread = np.nanstd(known, axis=0) if scale else np.ones(train.shape[1])
         weights = _weights(columns, features.weights)
         centre = scale or np.isnan(train).any()
         return cls(
             columns,
             rules,
-            np.nanmean(train, axis=0) if centre else np.zeros(train.shape[1]),
+            np.nanmean(known, axis=0) if centre else np.zeros(train.shape[1]),
             np.where(spread > 0, spread, 1.0) / weights,
             {},
         )
@@ -128,15 +123,20 @@ class FeatureSpace:
 
     def without_place(self, x: Array) -> dict[int, InputError]:
         """Rows (n, A) that have no place in the search, and why."""
-        if not self.is_identity:
-            return {}
         found: dict[int, InputError] = {}
-        for row, at in np.argwhere(np.isnan(x)).tolist():
-            text = (
-                f"row {row} is NaN in column {self.columns.describe(at)}, and neither missing training values nor "
-                "scaling give it a place in the search. Fill it in, or use Features(scale='auto')."
-            )
-            found.setdefault(row, InputError(text, row=row, column=self.columns.attributes[at].name))
+
+        def note(cells: Array, why: str) -> None:
+            for row, at in np.argwhere(cells).tolist():
+                cell = "NaN" if np.isnan(x[row, at]) else x[row, at]
+                text = f"row {row} is {cell} in column {self.columns.describe(at)}, {why}"
+                found.setdefault(row, InputError(text, row=row, column=self.columns.attributes[at].name))
+
+        if self.is_identity:
+            why = "and neither missing training values nor scaling give it a place in the search."
+            note(np.isnan(x), f"{why} Fill it in, or use Features(scale='auto').")
+        with np.errstate(over="ignore"):
+            far = np.abs(self.to_search(x)) > np.sqrt(np.finfo(x.dtype).max) / _ROOM
+        note(far, "so far from the training data that its distance to other rows cannot be computed.")
         return found
 
     def rows(self, x: Array) -> Rows:

@@ -19,6 +19,7 @@ from .draw import Case, group_of, is_amount, levels_of
 from .rows import as_pandas, brought, fingerprint, is_kept, is_missing, is_same, rows_of, value_of
 
 STATUSES = {"found", "fallback", "not_found", "infeasible", "error"}
+EXACT = 1e-6  # `near` of models whose answers do not depend on the batch
 GRID = 1e-6  # how far a multiple of a step may be from a whole number, relatively
 
 
@@ -241,9 +242,15 @@ def _asked(case: Case, e: Explanation) -> list[str]:
     read = np.flatnonzero((e.status != "error") & (np.searchsorted(e.row, e.row) == np.arange(len(e))))
     labels = _one_by_one(case, rows_at(case.x, e.row[read])) if case.bad else _at_once(case, e.row[read])
     for i, label in zip(read, labels, strict=True):
-        if label != e.original_class[i]:
+        if label != e.original_class[i] and not _tied(case, e, i):
             out.append(f"line {i}: original class {e.original_class[i]!r}, the model says {label!r}")
     return out + _errors(case, e)
+
+
+def _tied(case: Case, e: Explanation, i: int) -> bool:
+    """Whether a network has two classes nearer to each other than its answers are: it may say either."""
+    first, second = np.sort(e.original_proba[i])[:-3:-1]
+    return case.kind.near > EXACT and bool(first - second < case.kind.near)
 
 
 def _errors(case: Case, e: Explanation) -> list[str]:

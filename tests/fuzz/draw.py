@@ -86,7 +86,7 @@ def _trained(kind: Kind, rng: np.random.Generator) -> tuple[data.Table, dict[str
         try:
             owned = kind.make(table.x, label(table.y), rng)
             answers = [owned.labels(table.x)] + ([] if owned.proba is None else [owned.proba(table.x)])
-        except ValueError:
+        except (ValueError, TypeError):
             continue
         if not any(answer.dtype.kind == "f" and np.isnan(answer).any() for answer in answers):
             return table, known, owned

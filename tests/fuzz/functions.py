@@ -171,7 +171,7 @@ def in_keras(name: str, x: Any, y: np.ndarray, rng: np.random.Generator) -> tupl
         net.add(keras.layers.Activation("sigmoid"))
 
     def output(rows):
-        return np.asarray(net(np.array(rows, dtype=np.float32), training=False))
+        return net.predict(np.array(rows, dtype=np.float32), verbose=0)
 
     return net, *_asked(output, one=name == "one sigmoid", logits=False)
 

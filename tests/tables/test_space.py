@@ -6,7 +6,7 @@ import pytest
 
 from cfproto_plugin import CounterfactualExplainer, Features
 from cfproto_plugin.distances import ABDM, MVDM
-from cfproto_plugin.errors import InputError, UnknownNameError
+from cfproto_plugin.errors import UnknownNameError
 from cfproto_plugin.tables.columns import Columns
 from cfproto_plugin.tables.geometry import count_changed
 from cfproto_plugin.tables.space import FeatureSpace, keep_largest, nearest_category
@@ -55,9 +55,21 @@ def test_a_constant_column_and_a_column_of_one_category_do_not_divide_by_zero():
     assert np.array_equal(space.decode(z, space.rows(table)), table)
 
 
-def test_a_column_without_any_value_is_named():
-    with pytest.raises(InputError, match="column 'b' of the training data has no value at all"):
-        space_of(pd.DataFrame({"a": [1.0, 2.0], "b": [np.nan, np.nan]}))
+def test_a_column_without_any_value_stays_as_it_is():
+    space, _ = space_of(pd.DataFrame({"a": [1.0, 2.0, 4.0], "b": [np.nan, np.nan, np.nan]}))
+    assert space.rules.fixed.tolist() == [False, True]
+    rows = space.rows(np.array([[1.0, np.nan], [2.0, 7.0]]))
+    z = np.clip(rows.z + 0.1, rows.z_lower, rows.z_upper)
+    assert np.array_equal(space.decode(z, rows)[:, 1], [np.nan, 7.0], equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_row_too_far_away_for_distances_has_no_place(dtype):
+    space, _ = space_of(np.array([[1.0, 2.0], [2.0, 5.0], [3.0, 1.0]], dtype=dtype))
+    far = np.array([[1.0, 2.0], [np.finfo(dtype).max / 2, 2.0]], dtype=dtype)
+    ((row, error),) = space.without_place(far).items()
+    assert row == 1
+    assert "so far from the training data that its distance" in str(error)
 
 
 def test_points_that_did_not_move_decode_to_exactly_the_row():
