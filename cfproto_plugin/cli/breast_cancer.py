@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cfproto_plugin.errors import ModelError
-from cfproto_plugin.report import aligned, pair, ranked, write_report
+from cfproto_plugin.report import aligned, counted, pair, ranked, write_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,8 +66,9 @@ def _verdict(model: Any, explanation: Explanation) -> str:
     meta = explanation.meta
     return (
         f"model.predict(counterfactuals): {', '.join(predicted)}\n"
-        f"{len(claimed)} of {len(explanation)} rows have a counterfactual, and the model confirms each. "
-        f"{meta['seconds']:.2f} s, {meta['n_predict_calls']} predict calls."
+        f"{len(claimed)} of {counted(len(explanation), 'row')} {'has' if len(explanation) == 1 else 'have'} a "
+        f"counterfactual, and the model confirms each. {meta['seconds']:.2f} s, "
+        f"{counted(meta['n_predict_calls'], 'predict call')}."
     )
 
 
@@ -81,5 +82,5 @@ def _lines(line: Explanation) -> list[str]:
     rows = [(str(change.feature), *pair(change.before, change.after)) for change in changes[:_SHOWN]]
     table = aligned([("feature", "before", "after"), *rows], right=(1, 2))
     hidden = len(changes) - len(rows)
-    rest = [f"  and {hidden} smaller change{'s' * (hidden > 1)}"] if hidden else []
+    rest = [f"  and {counted(hidden, 'smaller change')}"] if hidden else []
     return [heading, *(f"  {text}" for text in table), *rest]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from cfproto_plugin.cli.models import folder_of
 from cfproto_plugin.errors import CfprotoError
 from cfproto_plugin.report import aligned
 
@@ -142,9 +143,10 @@ def _function(target: str) -> Any:
         found: Any = importlib.import_module(module)
     except Exception as error:
         raise CannotRunError(f"{module} cannot be imported: {_in_words(error)}") from error
+    folder = folder_of(found)
     for part in name.split("."):
         if not hasattr(found, part):
-            raise CannotRunError(f"{module} has no {name!r}{_functions(found)}")
+            raise CannotRunError(f"{module}{folder} has no {name!r}{_functions(found)}")
         found = getattr(found, part)
     if not callable(found):
         raise CannotRunError(f"{target} is {type(found).__name__}; expected a function without arguments")

@@ -17,6 +17,7 @@ from cfproto_plugin.cli.show import as_lines, as_records, as_table, explained, f
 from cfproto_plugin.cli.tables import TABLES, check_format, is_text, read_table, select, suffix_of, without, write_table
 from cfproto_plugin.errors import CfprotoError, InputError, ModelError
 from cfproto_plugin.plugins import Adapted, adapted
+from cfproto_plugin.report import counted
 
 if TYPE_CHECKING:
     from cfproto_plugin.explainer import CounterfactualExplainer
@@ -225,8 +226,8 @@ def _say(explanation: Explanation, output: Path | None) -> int:
         click.echo(line, err=True)
     rows, done = (len(set(e.row.tolist())) for e in (explanation, explained(explanation)))
     where = f"{output}: " if output else ""
-    counts = f"{done} of {rows} row{'s' * (rows > 1)} explained"
+    counts = f"{done:,} of {counted(rows, 'row')} explained"
     if len(explanation) > rows:
-        counts += f" by {len(explained(explanation))} counterfactuals"
+        counts += f" by {counted(len(explained(explanation)), 'counterfactual')}"
     click.echo(f"{where}{counts} in {explanation.meta['seconds']:.2f} s", err=True)
     return 0 if done == rows else 1

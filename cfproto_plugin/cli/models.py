@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from cfproto_plugin.errors import InputError, did_you_mean
@@ -45,6 +46,15 @@ def feature_names(model: Any, adapted: Adapted, columns: list[str]) -> list[str]
     return list(own) if own is not None and set(own) <= set(columns) else None
 
 
+def folder_of(module: ModuleType) -> str:
+    """For messages: that a folder was found where a module was expected; nothing for modules and packages."""
+    if getattr(module, "__file__", None) is not None:
+        return ""
+    places = ", ".join(getattr(module, "__path__", ()))
+    file = f"{module.__name__.rpartition('.')[2]}.py"
+    return f" (the folder {places}; a file {file} was not found)" if places else ""
+
+
 def reason(error: Exception) -> str:
     """The kind of an error and its text."""
     return f"{type(error).__name__}: {one_paragraph(error)}"
@@ -67,8 +77,8 @@ def _from_function(name: str) -> Any:
     function = getattr(module, attribute, None)
     if not callable(function):
         raise InputError(
-            f"{name}: there is no function {attribute!r} in {module_name!r}.{did_you_mean(attribute, vars(module))} "
-            "Expected a function without arguments that returns the model"
+            f"{name}: there is no function {attribute!r} in {module_name!r}{folder_of(module)}."
+            f"{did_you_mean(attribute, vars(module))} Expected a function without arguments that returns the model"
         )
     try:
         return function()

@@ -6,6 +6,16 @@ Everything here reads the members of the `Explanation` it is given and imports n
 from cfproto_plugin.report.page import as_html, write_report
 from cfproto_plugin.report.sentences import how_in_words, why_not_in_words
 from cfproto_plugin.report.text import as_text
-from cfproto_plugin.report.words import aligned, pair, ranked
+from cfproto_plugin.report.words import aligned, counted, pair, ranked
 
-__all__ = ["aligned", "as_html", "as_text", "how_in_words", "pair", "ranked", "why_not_in_words", "write_report"]
+__all__ = [
+    "aligned",
+    "as_html",
+    "as_text",
+    "counted",
+    "how_in_words",
+    "pair",
+    "ranked",
+    "why_not_in_words",
+    "write_report",
+]

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 _NOTEBOOK_CARDS = 10
 _SHOWN = 12
-_CALLS = (("n_predict_calls", "predict calls"), ("n_predicted_rows", "rows predicted"))
+_CALLS = (
+    ("n_predict_calls", "predict calls", "predict call"),
+    ("n_predicted_rows", "rows predicted", "row predicted"),
+)
 
 
 def as_html(explanation: Explanation) -> str:
@@ -121,14 +124,19 @@ def _summary(explanation: Explanation) -> str:
     meta = explanation.meta
     counts = Counter(str(status).replace("_", " ") for status in explanation.status)
     done, rows = (len(set(lines.tolist())) for lines in (explanation.row[explanation.found], explanation.row))
-    tiles = [("rows explained", f"{done:,} of {rows:,}"), *((k, f"{v:,}") for k, v in counts.items())]
+    lines = len(explanation)
+    tiles = [(f"row{'s' * (rows != 1)} explained", f"{done:,} of {rows:,}")]
+    if lines > rows:  # several counterfactuals were asked for
+        tiles += [(f"lines {k}", f"{v:,} of {lines:,}") for k, v in counts.items()]
+    else:
+        tiles += [(k, f"{v:,}") for k, v in counts.items()]
     if "seconds" in meta:
         tiles.append(("seconds", value_text(float(meta["seconds"]), 3)))
-    tiles += [(label, f"{meta[key]:,}") for key, label in _CALLS if key in meta]
+    tiles += [(label if meta[key] != 1 else one, f"{meta[key]:,}") for key, label, one in _CALLS if key in meta]
     shown = "".join(
         f'<div class="tile"><b>{value}</b><span class="dim">{escape(label)}</span></div>' for label, value in tiles
     )
-    rest = _flat({key: value for key, value in meta.items() if key not in {"seconds", *dict(_CALLS)}})
+    rest = _flat({key: value for key, value in meta.items() if key not in {"seconds", *(key for key, *_ in _CALLS)}})
     model = f'<p class="dim">Adapter {escape(str(meta["adapter"]))}</p>' if "adapter" in meta else ""
     return (
         f'{model}<div class="tiles">{shown}</div>{_folded("Model, versions and settings", _list(rest)) if rest else ""}'

@@ -1,6 +1,7 @@
 """The command line: listing plugins, the demonstration."""
 
 import json
+import os
 import subprocess
 import sys
 from importlib.metadata import EntryPoint, version
@@ -122,3 +123,31 @@ def test_a_report_that_cannot_be_written_is_an_error_without_traceback(tmp_path)
     result = invoke("demo", "--rows", "1", "--output", str(tmp_path / "no" / "such" / "folder" / "r.html"))
     assert result.exit_code == 1
     assert result.output.splitlines()[-1].startswith("Error:")
+
+
+def test_a_misspelt_name_of_a_blocked_plugin_is_pointed_out(installed, caplog):
+    installed(("prototypes", "cfproto_plugin.prototypes"), disabled=["prototype"])
+    result = invoke("plugins")
+    assert "note: CFPROTO_DISABLE_PLUGINS names 'prototype'" in result.stderr
+    assert "Did you mean 'prototypes'?" in result.stderr
+    assert "Did you mean 'prototypes'?" in caplog.text
+    assert (result.exit_code, result.stdout.split()[1]) == (0, "ok")
+    assert json.loads(invoke("plugins", "--json").stdout)[0]["status"] == "ok"
+
+
+def test_a_name_that_blocks_a_plugin_or_a_distribution_is_not_pointed_out(installed):
+    installed(("prototypes", "cfproto_plugin.prototypes"), disabled=["prototypes"])
+    assert "note" not in invoke("plugins").stderr
+
+
+def test_a_name_that_is_blocked_is_separated_by_commas_and_blanks(tmp_path):
+    code = "from cfproto_plugin.plugins import registry; print(registry().advice)"
+    environment = {**os.environ, "CFPROTO_DISABLE_PLUGINS": " torch , ,kears"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.count("names") == 1
+    assert "'kears'" in done.stdout
+
+
+def test_the_demo_counts_one_row_as_one(tmp_path):
+    result = invoke("demo", "--rows", "1", "--output", str(tmp_path / "r.html"))
+    assert "1 of 1 row has a counterfactual, and the model confirms each." in result.output

@@ -203,6 +203,15 @@ def test_what_cannot_be_run_is_said_and_the_status_is_2(examples, target, said):
     assert "Traceback" not in result.output
 
 
+def test_a_folder_that_is_found_instead_of_a_module_is_named(examples, tmp_path):
+    (tmp_path / "cfproto_test_folder").mkdir()
+    result = check("cfproto_test_folder:forest")
+    assert result.exit_code == 2
+    folder = tmp_path / "cfproto_test_folder"
+    said = f"cfproto_test_folder (the folder {folder}; a file cfproto_test_folder.py was not found) has no 'forest'"
+    assert said in result.stderr
+
+
 def test_a_module_with_a_mistake_names_the_line(examples, tmp_path):
     (tmp_path / "cfproto_test_mistake.py").write_text("x = 1\ny = x / 0\n", encoding="utf-8")
     said = check("cfproto_test_mistake:x").stderr

@@ -198,6 +198,11 @@ def test_json_has_one_object_per_counterfactual_and_null_for_what_is_missing(loa
     assert f"3 of 3 rows explained by {found} counterfactuals" in result.stderr
 
 
+def test_one_row_and_one_counterfactual_are_counted_as_one(folder):
+    result = explain(folder, "model.json", "--target", 0, "--target", 1, "--limit", 1, "-n", 3)
+    assert "1 of 1 row explained by 1 counterfactual in " in result.stderr
+
+
 def test_json_file_is_the_whole_explanation_and_html_a_report(folder, tmp_path):
     assert explain(folder, "model.json", "--output", tmp_path / "e.json").exit_code == 0
     explanation = Explanation.from_json((tmp_path / "e.json").read_text(encoding="utf-8"))

@@ -203,6 +203,19 @@ def test_several_lines_of_a_row_are_one_row():
     assert as_text(e, 100).splitlines()[0] == "Explanation of 2 rows in 6 lines: 6 found"
 
 
+def test_a_report_counts_lines_as_lines_and_rows_as_rows(tmp_path):
+    status = np.array(["found", "not_found", "not_found", "not_found"], dtype=object)
+    e = replace(table(4), row=np.array([0, 0, 1, 1]), status=status)
+    outline = Outline(write_report(e, tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert "1 of 2|rows explained|1 of 4|lines found|3 of 4|lines not found|" in outline.text
+
+
+def test_a_report_counts_one_as_one(tmp_path):
+    e = replace(table(1), meta={"n_predict_calls": 1, "n_predicted_rows": 1})
+    outline = Outline(write_report(e, tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert "1 of 1|row explained|1|found|1|predict call|1|row predicted|" in outline.text
+
+
 @pytest.mark.parametrize("status", ["not_found", "infeasible", "error"])
 def test_rows_without_an_answer_are_not_counted_as_explained(status, tmp_path):
     e = replace(table(3), status=np.array(["found", "fallback", status], dtype=object))
