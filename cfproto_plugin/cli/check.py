@@ -51,12 +51,12 @@ FUNCTION takes no arguments and returns one of
 with at least three rows. MODULE is looked for in the current directory, too.
 
 \b
-Example: examples.py holds
+Example: my_models.py holds
     def forest():
         x, y = sklearn.datasets.load_iris(return_X_y=True)
         return RandomForestClassifier().fit(x, y), x[:20]
 and
-    cfproto check examples:forest
+    cfproto check my_models:forest
 
 Exit status: 0 every check passed, 1 a check failed, 2 nothing could be checked.
 """

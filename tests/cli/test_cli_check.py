@@ -258,7 +258,7 @@ def test_the_installed_command_finds_modules_of_the_current_directory(examples, 
 def test_help_shows_an_example_and_what_the_status_means():
     for command, words in {
         "check": (
-            "cfproto check examples:forest",
+            "cfproto check my_models:forest",
             "model, rows",
             "Exit status: 0 every check passed, 1 a check failed",
         ),

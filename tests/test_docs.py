@@ -1,0 +1,95 @@
+"""The code on the pages runs from top to bottom as it stands, and prints what the page says."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from cfproto_plugin.cli import main
+from cfproto_plugin.cli.rules import make_search, read_rules
+from cfproto_plugin.features import Features
+
+TOP = Path(__file__).parents[1]
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ELSEWHERE = {"write-a-plugin.md", "hooks.md"}  # run by tests/plugins, and made from the code
+PAGES = sorted(path for path in (TOP / "docs").glob("*.md") if path.name not in ELSEWHERE)
+
+
+def blocks(page):
+    return BLOCK.findall(page.read_text(encoding="utf-8"))
+
+
+def run(page, folder, monkeypatch):
+    """Run the blocks of a page in one namespace; a block of text is what the block before it prints."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("COLUMNS", "120")
+    names, printed, ran = {"__name__": "__main__"}, "", 0
+    for kind, text in blocks(page):
+        if kind == "python":
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                exec(compile(text, f"{page.name}, block {ran + 1}", "exec"), names)  # noqa: S102 the code of the page
+            printed, ran = out.getvalue(), ran + 1
+        elif kind == "text":
+            assert printed.split() == text.split(), f"{page.name} prints:\n{printed}"
+    return ran
+
+
+def in_one_line(text):
+    return " ".join(text.split())
+
+
+def test_the_ten_lines_of_the_readme_run(tmp_path, monkeypatch):
+    assert run(TOP / "README.md", tmp_path, monkeypatch) == 1
+
+
+@pytest.mark.parametrize("name", ["index.md", "explanation.md"])
+def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch):
+    assert run(TOP / "docs" / name, tmp_path, monkeypatch) >= 1
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.needs("xgboost")
+@pytest.mark.needs("torch")
+def test_the_code_of_the_page_on_adult_runs_and_prints_what_it_says(tmp_path, monkeypatch):
+    assert run(TOP / "docs" / "adult.md", tmp_path, monkeypatch) == 3
+
+
+def test_no_page_has_code_that_is_not_run():
+    ran = {"index.md", "explanation.md", "adult.md", "command-line.md"}
+    assert {page.name for page in PAGES if any(kind == "python" for kind, _ in blocks(page))} == ran
+    for page in [*PAGES, TOP / "README.md"]:
+        assert page.read_text(encoding="utf-8").count("```") == 2 * len(blocks(page)), page
+
+
+def test_the_demo_says_what_the_readme_shows(tmp_path):
+    shown = next(text for _, text in blocks(TOP / "README.md") if text.startswith("$ make demo"))
+    result = CliRunner().invoke(main, ["demo", "--output", str(tmp_path / "r.html")])
+    said = in_one_line(re.sub(r"\d+\.\d\d s", "0.00 s", result.stdout))
+    for part in shown.partition("\n")[2].split("\n\n"):
+        assert in_one_line(re.sub(r"\d+\.\d\d s", "0.00 s", part)) in said, result.stdout
+
+
+def test_the_rules_on_the_page_of_the_command_line_can_be_read(tmp_path):
+    (text,) = (text for kind, text in blocks(TOP / "docs" / "command-line.md") if kind == "toml")
+    (tmp_path / "rules.toml").write_text(text, encoding="utf-8")
+    rules, search = read_rules(tmp_path / "rules.toml")
+    assert Features(**rules).immutable == ("sex", "race")
+    flags = dict.fromkeys(("polish", "max_changes", "few_changes", "min_proba"))
+    assert make_search(search, flags).max_changes == 3
+
+
+def test_the_example_of_a_check_on_the_page_of_the_command_line_passes(tmp_path, monkeypatch):
+    (text,) = (text for kind, text in blocks(TOP / "docs" / "command-line.md") if kind == "python")
+    (tmp_path / text.split()[1]).write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    result = CliRunner().invoke(main, ["check", "my_models:forest"])
+    sys.modules.pop("my_models", None)
+    assert result.exit_code == 0, result.output
