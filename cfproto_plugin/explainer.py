@@ -287,6 +287,9 @@ class _Lines:
             absent=all(label in self.fitted.absent for label in wanted),
             min_proba=self.fitted.config.min_proba,
             fallback=self.fitted.config.fallback,
+            reached=float(solved.reached[i]),
+            impossible=None if solved.impossible[i] < 0 else task.space.rules.relations[solved.impossible[i]].name,
+            relax=task.binding(),
         )
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from cfproto_plugin.report.words import counted
+from cfproto_plugin.report.words import counted, either
 from cfproto_plugin.search.how import How
 
 _ROUTES = {
@@ -14,6 +14,7 @@ _ROUTES = {
     "latent": "on the path to a prototype",
     "fallback": "on the way to a training row of that class, moved inside the rules",
     "beam": "by changes added one by one",
+    "product": "among combinations of values of the columns that may change",
 }
 _UNTIL_POLISHED = {  # no point on the route had the class before it was polished
     "path": "on the way to a prototype",
@@ -62,11 +63,15 @@ def why_not_in_words(
     absent: bool,
     min_proba: float | None,
     fallback: bool,
+    reached: float = math.nan,
+    impossible: str | None = None,
+    relax: Sequence[str] = (),
 ) -> str:
     """Why a row has no counterfactual of the classes `wanted`.
 
     refused: the model did not confirm what was found. further: the row has others already. absent: the model gives none
-    of these classes to a training row.
+    of these classes to a training row. reached: the highest probability of such a class at a point that keeps the
+    rules. impossible: the relation that no point satisfied. relax: the rules and settings that could be.
     """
     if refused:
         return "the model did not confirm the class of what the search found"
@@ -75,8 +80,16 @@ def why_not_in_words(
     if further:
         return "no further counterfactual that differs from the others was found"
     names = " or ".join(map(str, wanted))
-    if absent:
-        return f"the model predicts class {names} for no training row, so nothing leads there"
+    if impossible is not None:
+        return f"no point that was tried satisfies the relation {impossible!r}; relax it, or the rules of its columns"
     proba = "" if min_proba is None else f" with probability {min_proba:g}"
-    hint = "" if fallback else "; fallback=True would try training rows"
-    return f"no point of the search that keeps the rules had class {names}{proba}{hint}"
+    parts = [f"no point of the search that keeps the rules had class {names}{proba}"]
+    if absent:
+        parts = [f"the model predicts class {names} for no training row, so nothing leads there"]
+    if not math.isnan(reached):
+        parts.append(f"the best one has class {names} with probability {reached:.3g}")
+    if relax:
+        parts.append(f"relax {either(relax)}")
+    if not fallback:
+        parts.append("fallback=True would try training rows")
+    return "; ".join(parts)

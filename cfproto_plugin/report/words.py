@@ -69,3 +69,9 @@ def classes_text(line: Explanation, arrow: str) -> str:
 def counted(number: int, noun: str) -> str:
     """1 row, 2 rows, 1,000 rows."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def either(names: Sequence[str]) -> str:
+    """`a`, `a or b`, `a, b or c`."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last

@@ -92,6 +92,10 @@ class Clock:
         now = time.perf_counter()
         return now + fraction * (self._deadline - now)
 
+    def for_some(self, n: int) -> Clock:
+        """The clock of a search of n of the rows, with the same deadline."""
+        return Clock(n, self._deadline)
+
     def begin(self, low: float, high: float) -> None:
         """The next piece of work goes from this fraction of the whole to that."""
         self._span = (low, high)

@@ -11,7 +11,7 @@ from typing import Any
 class How:
     """How a counterfactual was found."""
 
-    method: str  # "path", "latent", "fista", "fallback", "beam", "nearest" or "unchanged"
+    method: str  # "path", "latent", "fista", "fallback", "product", "beam", "nearest" or "unchanged"
     prototype_class: Any = None  # label of the prototype that led there
     theta: float = math.nan  # on a path: where on it; infinite at the prototype itself
     step: int = 0  # fista: the iteration

@@ -44,6 +44,29 @@ def margin_of(
     return np.asarray(np.minimum(margin, inside - error - np.nextafter(min_proba, 0)))
 
 
+class Reached:
+    """How far the points of n lines came, for the message of a line without an answer."""
+
+    def __init__(self, task: Task) -> None:
+        self.proba = np.full(len(task), np.nan)  # the highest probability of an allowed class that kept the rules
+        self._tried = np.zeros(len(task), dtype=bool)
+        self._held = np.zeros((len(task), len(task.space.rules.relations)), dtype=bool)
+
+    def note(self, judge: Judge, table: Array, row: Array, proba: Array) -> None:
+        """Take note of points (m, A) of lines (m,) and what the model says of them (m, k)."""
+        self._tried[row] = True
+        for number, relation in enumerate(judge.space.rules.relations):
+            self._held[row[relation(table)], number] = True
+        good = judge.is_permitted(table, row)
+        best = np.where(judge.task.allowed[row[good]], proba[good], -np.inf).max(axis=1)
+        np.fmax.at(self.proba, row[good], best)
+
+    def impossible(self) -> Array:
+        """(n,) the number of the first relation that no point satisfied, -1 for none."""
+        broken = ~self._held & self._tried[:, None]
+        return np.where(broken.any(axis=1), broken.argmax(axis=1), -1) if broken.size else np.full(len(broken), -1)
+
+
 class Judge:
     """Answers questions about points of a task, each with at most one predict call, and one for a decision of its own.
 
@@ -55,6 +78,7 @@ class Judge:
         self.model = model
         self.space = task.space
         self._config = task.config
+        self.reached: Reached | None = None
         self._bounds_suffice = task.config.max_changes is None and not task.space.rules.relations
 
     def decode(self, z: Array, row: Array, *, limited: bool = True) -> tuple[Array, Array]:
@@ -101,6 +125,8 @@ class Judge:
         if not len(table):
             return np.zeros(0)
         known = self.model.quick(table) if proba is None else proba
+        if self.reached is not None:
+            self.reached.note(self, table, row, known)
         return self.margin_by(known, self.model.decision(table) if self.model.decides else None, row)
 
     def margin_by(self, proba: Array, decision: Array | None, row: Array, *, own: bool = False) -> Array:

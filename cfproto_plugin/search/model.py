@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,6 +63,7 @@ class SearchModel:
         self.gradients = 0
         self.decides = adapted.labels is not None  # the class of a row is the model's own decision
         self.noise = noise or Noise()
+        self._itself = False
         self._adapted = adapted
         self._n_classes = n_classes
         tuning = tuning or Tuning()
@@ -77,12 +79,23 @@ class SearchModel:
         """Whether `quick` is not the model's own answer."""
         return self._adapted.has_quick
 
+    @contextmanager
+    def asking_itself(self) -> Iterator[None]:
+        """While this lasts, `quick` is the model's own answer."""
+        self._itself = True
+        try:
+            yield
+        finally:
+            self._itself = False
+
     def quick(self, table: Array) -> Array:
         """Probabilities (n, k) of rows (n, A) for searching, equal to the model's own up to rounding.
 
         Where decoding rounds, many rows are alike: each is predicted once. NaN where the model fails. A model without
         noise may decide by a tie: rows that rounding could tie or untie are asked of the model itself.
         """
+        if self._itself:
+            return self.own_proba(table)
         proba = self._proba(table, self._adapted.quick, floats=self.is_quick)
         if self.noise.quick and not self.noise.own:
             near = np.flatnonzero(margins(proba) <= self.noise.quick)

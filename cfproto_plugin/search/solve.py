@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from cfproto_plugin.search.candidates import Candidates, firsts, floor_of, join
 from cfproto_plugin.search.clock import Clock, OutOfTimeError
 from cfproto_plugin.search.guide import Guide
 from cfproto_plugin.search.incumbent import Incumbents
-from cfproto_plugin.search.judge import Judge
+from cfproto_plugin.search.judge import Judge, Reached
 from cfproto_plugin.search.methods.counted import Counted
 from cfproto_plugin.search.methods.descent import search_descent
 from cfproto_plugin.search.methods.fallback import fall_back
@@ -33,6 +34,10 @@ from cfproto_plugin.search.refine.confirm import Confirmed, confirm, confirm_at_
 from cfproto_plugin.search.refine.polish import polish
 from cfproto_plugin.search.task import Task
 
+_MORE = 0.01  # by which a class must lead in a second search
+_ANSWER = (
+    *("good", "refused", "table", "proba", "label", "cost", "distance", "trace", "by_search", "reached", "impossible"),
+)
 _LAST_CALL = 0.25  # seconds that training rows may add to the last call
 _MOST_NEAREST, _LEAST_NEAREST = 64, 2  # training rows of a line in it
 
@@ -49,13 +54,40 @@ class Solved(NamedTuple):
     distance: Array  # (n,) beta·L1 + L2
     trace: Array  # (n,) of dtype TRACE
     by_search: Array  # (n,) bool: found before the fallback
+    reached: Array  # (n,) the highest probability of an allowed class of points that kept the rules; NaN for none
+    impossible: Array  # (n,) number of the relation that no point satisfied, -1 for none
     seconds: Array  # (n,)
     in_time: bool  # the time budget was not spent
     polish_calls: int
 
+    def with_better(self, lines: Array, other: Solved) -> Solved:
+        """The answers of another search of these lines (m,) in place of these, where it has any."""
+        good = np.flatnonzero(other.good)
+        for name in _ANSWER:
+            getattr(self, name)[lines[good]] = getattr(other, name)[good]
+        return self._replace(in_time=other.in_time, polish_calls=self.polish_calls + other.polish_calls)
+
 
 def solve(judge: Judge, clock: Clock, guide: Guide) -> Solved:
-    """Answer every line of the judge's task."""
+    """Answer every line of the judge's task.
+
+    Lines whose answer the model itself refused are searched once more: by asking the model itself, for points that lead
+    by more.
+    """
+    task, model = judge.task, judge.model
+    solved = _solve(judge, clock, guide)
+    again = np.flatnonzero(solved.refused)
+    if len(again) and not clock.is_over():
+        config = replace(task.config, kappa=task.config.kappa + _MORE)
+        with model.asking_itself():
+            second = _solve(Judge(task.take(again, config), model), clock.for_some(len(again)), guide)
+        clock.seconds[again] += second.seconds
+        solved = solved.with_better(again, second)
+    return _ordered(task, solved)
+
+
+def _solve(judge: Judge, clock: Clock, guide: Guide) -> Solved:
+    """One search of all lines."""
     driver = _Driver(judge, clock, guide)
     clock.begin(0.0, 0.5 if guide.plan.polish > 0 else 1.0)
     with suppress(OutOfTimeError):
@@ -78,6 +110,7 @@ class _Driver:
         self.incumbents = Incumbents(len(judge.task), judge.task.rows.table)
         self.best = self.incumbents.best
         self.polish_calls = 0
+        self.reached = Reached(judge.task)
         self._starts: list[Candidates] = []
         self._polished = np.zeros(len(judge.task), dtype=bool)
 
@@ -109,8 +142,8 @@ class _Driver:
         if not self.judge.task.config.fallback or by_search.all():
             return
         self.clock.begin(1.0, 1.0)
-        theta = self.guide.plan.path_theta
-        self.offer(fall_back(self.judge, self.clock, self.best, self.guide.train, self.guide.labels, theta))
+        self.judge.reached = self.reached = Reached(self.judge.task)
+        self.offer(fall_back(self.judge, self.clock, self.best, self.guide))
         if (self.incumbents.found() & ~by_search).any():
             self.polish(1.0)
 
@@ -136,7 +169,7 @@ class _Driver:
         if found is None:
             found = self._confirmed_at_once(points)
         self.polish_calls += found.calls
-        return _ordered(self.judge.task, self._solved(found, by_search))
+        return self._solved(found, by_search)
 
     def _confirmed_at_once(self, points: Candidates) -> Confirmed:
         """After the deadline: one more call, with training rows for the lines that have nothing."""
@@ -167,6 +200,8 @@ class _Driver:
             np.full(n, np.nan),
             trace,
             by_search,
+            self.reached.proba,
+            self.reached.impossible(),
             self.clock.seconds,
             not self.clock.is_over(),
             self.polish_calls,
@@ -221,15 +256,4 @@ def _ordered(task: Task, solved: Solved) -> Solved:
                 part[line] = np.nan
         seen.add(key)
     order = np.lexsort((solved.cost, ~solved.good, task.group))
-    return solved._replace(
-        good=solved.good[order],
-        refused=solved.refused[order],
-        table=solved.table[order],
-        proba=solved.proba[order],
-        label=solved.label[order],
-        cost=solved.cost[order],
-        distance=solved.distance[order],
-        trace=solved.trace[order],
-        by_search=solved.by_search[order],
-        seconds=solved.seconds[order],
-    )
+    return solved._replace(**{name: getattr(solved, name)[order] for name in (*_ANSWER, "seconds")})

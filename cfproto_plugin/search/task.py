@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -42,6 +42,28 @@ class Task:
     def turns(self) -> Array:
         """(n,) how many lines the row of a line has."""
         return np.searchsorted(self.group, self.group, side="right") - self.first
+
+    def binding(self) -> list[str]:
+        """The rules and settings that an answer has to keep, by the names users give them."""
+        rules, config = self.space.rules, self.config
+        given = {
+            "immutable": rules.fixed.any(),
+            "increasing": rules.rising.any(),
+            "decreasing": rules.falling.any(),
+            "ranges": rules.declared.any(),
+            "allowed": rules.allowed,
+            "relations": rules.relations,
+            "max_changes": config.max_changes,
+            "min_proba": config.min_proba,
+            "kappa": config.kappa,
+        }
+        return [name for name, value in given.items() if value]
+
+    def take(self, lines: Array, config: SearchConfig) -> Task:
+        """Some of the lines, under other settings."""
+        return replace(
+            self, rows=self.rows.take(lines), allowed=self.allowed[lines], group=self.group[lines], config=config
+        )
 
     def __len__(self) -> int:
         return len(self.group)

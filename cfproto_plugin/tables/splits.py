@@ -16,8 +16,13 @@ class Splits:
     def __init__(self, columns: Sequence[Array]) -> None:
         self.values = np.concatenate([np.asarray(values, dtype=float) for values in columns])
         self._keys = np.repeat(np.arange(len(columns)), [len(values) for values in columns]) + 1j * self.values
+        self._ends = np.cumsum([0, *(len(values) for values in columns)])
         single = self.values.astype(np.float32)
         self._sides = np.array([np.nextafter(single, np.float32(end)) for end in (-np.inf, np.inf)], dtype=float)
+
+    def of(self, column: int) -> Array:
+        """The split values of a column, sorted."""
+        return self.values[self._ends[column] : self._ends[column + 1]]
 
     def across(self, start: Array, end: Array, most: int) -> Array:
         """Values (..., A, most) just beyond the splits between start (..., A) and end (..., A), seen from the start.

@@ -1,4 +1,4 @@
-"""Few changes where no path ends within the limit: changes are added one at a time, those first that gain most margin.
+"""Where no path led anywhere: changes are added one at a time, those first that gain most margin.
 
 A beam search. The values it tries in a column are quantiles of the training rows, or their most frequent categories.
 """
@@ -20,7 +20,8 @@ from cfproto_plugin.tables.space import FeatureSpace, Rows
 def search_beam(judge: Judge, clock: Clock, best: Array, train: Array) -> Iterator[Candidates]:
     """Look for counterfactuals of at most `max_changes` changes of the lines that have none; train is (N, A).
 
-    Not in tables so wide that two values of every column are more candidates than fit in memory.
+    Without that limit as long as a change gains margin, for about `beam_rows` points. Not in tables so wide that two
+    values of every column are more candidates than fit in memory.
     """
     tuning = judge.task.tuning
     count = min(tuning.beam_values, tuning.cells // train.shape[1] ** 2)
@@ -36,7 +37,8 @@ def _search_line(judge: Judge, best: Array, row: int, train: Array, count: int) 
     values = _values(judge.space, origin, train, count)
     width = max(1, min(tuning.beam_width, tuning.cells // values.size // len(values)))
     beam = origin.table
-    for _ in range(judge.task.config.max_changes or 0):
+    limit, reached, tried = judge.task.config.max_changes, -np.inf, 0
+    for _ in range(limit or len(values)):
         table = _one_more(beam, values, origin.table[0])
         rows = np.full(len(table), row)
         margin = judge.free_margin(table, rows)
@@ -50,9 +52,11 @@ def _search_line(judge: Judge, best: Array, row: int, train: Array, count: int) 
             at = at[first]
             yield candidates(rows[at], table[at], cost[first], margin[at], traces(len(at), "beam"), floor=floor)
             return
-        beam = _best_sets(table, margin, judge.cost(table, rows), origin.table[0], width)
-        if not len(beam):
+        tried += len(table)
+        if not len(table) or (limit is None and (margin.max() <= reached or tried > tuning.beam_rows)):
             return
+        reached = margin.max()
+        beam = _best_sets(table, margin, judge.cost(table, rows), origin.table[0], width)
 
 
 def _values(space: FeatureSpace, origin: Rows, train: Array, count: int) -> Array:

@@ -9,33 +9,40 @@ import numpy as np
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.candidates import Candidates
 from cfproto_plugin.search.clock import Clock
+from cfproto_plugin.search.guide import Guide
 from cfproto_plugin.search.judge import Judge, elastic_net
 from cfproto_plugin.search.methods.beam import search_beam
 from cfproto_plugin.search.methods.path import search_path
+from cfproto_plugin.search.methods.product import search_product
 
 _PROTOTYPES = 16
 _FIRST_TRY, _GROWTH = 256, 4  # training rows of one row that are predicted together, nearest first
 
 
-def fall_back(
-    judge: Judge, clock: Clock, best: Array, train: Array, labels: Array, theta: float
-) -> Iterator[Candidates]:
-    """Search the paths to training rows (N, A) of classes (N,), moved inside the rules, for lines that have nothing.
+def fall_back(judge: Judge, clock: Clock, best: Array, guide: Guide) -> Iterator[Candidates]:
+    """Search the paths to training rows, moved inside the rules, for lines that have nothing.
 
     The prototypes of the search are nearest before the rules are applied, these are nearest after. First the nearest
     few of all lines at once; then, line by line, as many as it takes to find one that keeps its class inside the
-    rules; then, where the number of changes is limited, changes one by one.
+    rules; then combinations of values where few columns are free, and changes one by one.
     """
-    near = _Near(judge, clock, train, labels)
+    near, theta = _Near(judge, clock, guide.train, guide.labels), guide.plan.path_theta
     for choose in (near.nearest, near.nearest_valid):
         rows = np.flatnonzero(np.isinf(best))
         if not len(rows) or clock.is_over():
             break
         with clock.shared(rows):
-            z, classes = (np.stack(part) for part in zip(*map(choose, rows.tolist()), strict=True))
+            chosen = [choose(row) for row in rows.tolist() if not clock.is_over()]
+        if len(chosen) < len(rows):
+            break
+        z, classes = (np.stack(part) for part in zip(*chosen, strict=True))
         yield from search_path(judge, clock, best, rows, z, classes, theta, method="fallback")
-    if judge.task.config.max_changes is not None:
-        yield from search_beam(judge, clock, best, train)
+    limited = judge.task.config.max_changes is not None  # few changes are the beam's own matter
+    if limited:
+        yield from search_beam(judge, clock, best, guide.train)
+    yield from search_product(judge, clock, best, guide)
+    if not limited:
+        yield from search_beam(judge, clock, best, guide.train)
 
 
 class _Near:
