@@ -54,11 +54,14 @@ class Reached:
 
     def note(self, judge: Judge, table: Array, row: Array, proba: Array) -> None:
         """Take note of points (m, A) of lines (m,) and what the model says of them (m, k)."""
+        rows = judge.task.rows.take(row)
+        inside = ~((table < rows.lower) | (table > rows.upper)).any(axis=1)
+        table, row, proba = table[inside], row[inside], proba[inside]
         self._tried[row] = True
         for number, relation in enumerate(judge.space.rules.relations):
             self._held[row[relation(table)], number] = True
         good = judge.is_permitted(table, row)
-        best = np.where(judge.task.allowed[row[good]], proba[good], -np.inf).max(axis=1)
+        best = np.where(judge.task.allowed[row[good]], proba[good], -np.inf).max(axis=1, initial=-np.inf)
         np.fmax.at(self.proba, row[good], best)
 
     def impossible(self) -> Array:
