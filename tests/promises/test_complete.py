@@ -111,6 +111,7 @@ def test_many_free_columns_are_searched_change_by_change():
 
     train = np.random.default_rng(2).uniform(0, 1, (200, 8))
     train[:180, 7] *= 0.8
+    train[180:, 7] = 0.95
     rules = Features(immutable=(7,))
     rows = train[:5]
     e = CounterfactualExplainer(steep, features=rules).fit(train).explain(rows)
