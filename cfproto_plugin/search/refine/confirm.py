@@ -50,12 +50,13 @@ def confirm(judge: Judge, clock: Clock, points: Candidates) -> Confirmed:
 def confirm_at_once(judge: Judge, points: Candidates) -> Confirmed:
     """Ask the model itself about all points, any number of a line, in one call; keep the cheapest that holds.
 
-    A line of which nothing holds keeps its first point.
+    A line of which nothing holds keeps its first point. Training rows were not judged before: they need a full lead.
     """
     if not len(points.row):
         return Confirmed(points, Answer(np.zeros((0, judge.task.allowed.shape[1])), np.zeros(0, int)), 0)
     proba, decision = judge.model.own(points.table, judge.task.group[points.row])
     good = judge.margin_by(proba, decision, points.row, own=True) > 0
+    good &= (judge.margin_by(proba, decision, points.row) > 0) | (points.trace["method"] != "nearest")
     good &= judge.keeps_rules(points.table, points.row)
     order = np.lexsort((points.cost, ~good, points.row))
     at = order[firsts(points.row[order])]
