@@ -17,6 +17,7 @@ from typing import Any
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import adult
+import complete
 import constants
 import encoder
 import fitting
@@ -34,6 +35,7 @@ BENCHMARKS = {
     "network": network,
     "trees": trees,
     "adult": adult,
+    "complete": complete,
     "encoder": encoder,
     "settings": settings,
     "constants": constants,

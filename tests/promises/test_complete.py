@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
+from cfproto_plugin.report.sentences import why_not_in_words
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 X, Y = load_breast_cancer(return_X_y=True)
@@ -232,3 +233,10 @@ def test_wine_with_three_free_columns():
     e = explainer.explain(held, features=rules)
     assert reachable.sum() > 5
     assert e.found[reachable].all()
+
+
+def test_what_the_model_refuses_twice_is_said():
+    message = why_not_in_words(
+        [1], in_time=True, refused=True, further=False, absent=False, min_proba=None, fallback=True
+    )
+    assert message == "the model did not confirm the class of what the search found"

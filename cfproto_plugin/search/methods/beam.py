@@ -25,7 +25,9 @@ def search_beam(judge: Judge, clock: Clock, best: Array, train: Array) -> Iterat
     """
     tuning = judge.task.tuning
     count = min(tuning.beam_values, tuning.cells // train.shape[1] ** 2)
-    for row in np.flatnonzero(np.isinf(best)).tolist() if count > 1 else ():
+    limited = judge.task.config.max_changes is not None
+    unsolved = np.isinf(best) & (limited | (judge.task.turn == 0))  # other lines of a row would find the same
+    for row in np.flatnonzero(unsolved).tolist() if count > 1 else ():
         if clock.is_over():
             return
         with clock.shared(np.array([row])):
