@@ -27,7 +27,6 @@ from cfproto_plugin.search.model import Answer, SearchModel
 from cfproto_plugin.search.solve import Solved, solve
 from cfproto_plugin.search.targets import allowed_classes, names_of
 from cfproto_plugin.search.task import Task
-from cfproto_plugin.tables.columns import as_batch
 from cfproto_plugin.tables.contradictions import contradictions
 from cfproto_plugin.tables.geometry import count_changed
 from cfproto_plugin.tables.given import Given
@@ -105,7 +104,7 @@ class CounterfactualExplainer:
         check_call(n, time_budget, progress)
         if features is not None:
             settings(features, "features", Features)
-        given = fitted.space.columns.given(as_batch(x))
+        given = fitted.space.columns.given(x)
         space = (fitted.space if features is None else self._space(features)).on(given.columns)
         pace = Pace()
         noise = fitted.noise_of(given.table.dtype)

@@ -17,7 +17,7 @@ from cfproto_plugin.errors import InputError
 from cfproto_plugin.files.exact_cells import CELLS, name_of
 from cfproto_plugin.files.exact_tables import arrow_text, arrow_type, type_of, type_text
 from cfproto_plugin.helpers.kinds import cells_of, library_of, load_pandas, names_of
-from cfproto_plugin.helpers.native import native_column, native_frame
+from cfproto_plugin.helpers.native import native_column, native_frame, types_of
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.how import How
 
@@ -70,7 +70,7 @@ def _encode_array(x: Array, where: str) -> dict[str, Any]:
 def _encode_table(frame: Any, where: str) -> dict[str, Any]:
     """A frame of polars or pyarrow: its cells by column, and their types."""
     library, names, cells = str(library_of(frame)), names_of(frame), cells_of(frame)
-    kinds = frame.dtypes if library == "polars" else frame.schema.types
+    kinds = types_of(frame)
     return {
         "$type": "table",
         "library": library,

@@ -28,8 +28,7 @@ class Kind:
         library = library_of(frame)
         if library not in {"polars", "pyarrow"}:
             return None
-        types = tuple(frame.dtypes if library == "polars" else frame.schema.types)
-        return cls(str(library), types, tuple(_has_nan(frame[name]) for name in names_of(frame)))
+        return cls(str(library), tuple(types_of(frame)), tuple(_has_nan(frame[name]) for name in names_of(frame)))
 
     def frame(self, frame: Any, types: Sequence[Any] | None = None) -> Any:
         """A pandas frame with the same columns as one of this kind. types: of its columns if they are others."""
@@ -42,19 +41,31 @@ class Kind:
         ]
         return native_frame(self.library, list(map(str, frame.columns)), made)
 
-    def overwritten(self, given: Any, cells: Any, differ: Array) -> Any:
-        """The user's frame with the cells of a pandas frame wherever `differ` (n, columns) is true."""
-        names = names_of(given)
-        made = []
-        for at, name in enumerate(names):
-            column = given[name]
-            if differ[:, at].any():
-                values = objects(values_of(column))
-                new = objects(cells.iloc[:, at].tolist())
-                values[differ[:, at]] = [None if _is_missing(value) else value for value in new[differ[:, at]]]
-                column = native_column(self.library, name, values.tolist(), self.types[at], nan=True)
-            made.append(column)
-        return native_frame(self.library, names, made)
+
+def written_native(frame: Any, lines: Array, at: int, cells: Any) -> Any:
+    """A frame of polars or pyarrow with these cells at the lines (m,) of its column number `at`."""
+    library, name = str(library_of(frame)), names_of(frame)[at]
+    values = objects(values_of(frame[name]))
+    values[lines] = objects(_plain(cells))
+    return _with_column(frame, at, native_column(library, name, values.tolist(), types_of(frame)[at], nan=True))
+
+
+def blanked_native(frame: Any, gone: Array) -> Any:
+    """A frame of polars or pyarrow whose rows `gone` (n,) bool are null."""
+    for at in range(frame.shape[1]):
+        frame = written_native(frame, np.flatnonzero(gone), at, np.full(int(gone.sum()), None))
+    return frame
+
+
+def types_of(frame: Any) -> list[Any]:
+    """The types of the columns of a frame of polars or pyarrow."""
+    return list(frame.dtypes if library_of(frame) == "polars" else frame.schema.types)
+
+
+def _with_column(frame: Any, at: int, column: Any) -> Any:
+    if library_of(frame) == "polars":
+        return frame.with_columns(column)
+    return frame.set_column(at, frame.schema.names[at], column)
 
 
 def _has_nan(column: Any) -> bool:
@@ -70,9 +81,9 @@ def _is_missing(value: Any) -> bool:
 
 
 def _plain(column: Any) -> Any:
-    """A pandas column as an array of NumPy numbers, or as a list with None for what is missing."""
+    """Cells of pandas or NumPy as an array of numbers, or as a list with None for what is missing."""
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iufb":
-        return column.to_numpy()
+        return np.asarray(column)
     return [None if _is_missing(value) else value for value in column.tolist()]
 
 

@@ -29,7 +29,9 @@ def is_category(dtype: Any) -> bool:
 
 def as_array(data: Any) -> Array:
     """Anything but a frame as an array; a list keeps numbers beside strings, and a cell that is itself a list."""
-    data = data.detach().cpu() if hasattr(data, "detach") else data
+    if hasattr(data, "detach"):
+        data = data.detach().cpu()
+        data = data.float() if str(data.dtype) == "torch.bfloat16" else data  # which NumPy does not know
     if not isinstance(data, (list, tuple)):
         return np.asarray(data)
     try:

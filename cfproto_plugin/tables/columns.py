@@ -5,7 +5,6 @@ An array of numbers or images is that table already. A group of one-hot columns 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,22 +15,17 @@ import numpy as np
 from cfproto_plugin.errors import ConfigError, InputError, did_you_mean
 from cfproto_plugin.features import Column, Features
 from cfproto_plugin.helpers.frames import column_order
+from cfproto_plugin.helpers.kinds import in_memory, library_of, select
+from cfproto_plugin.helpers.native import Kind
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.tables.attributes import Attribute, attributes_of, check_dtypes, position
 from cfproto_plugin.tables.cells import as_array, cast, code_of, is_category, is_frame, listed, lookup
 from cfproto_plugin.tables.given import Given
 from cfproto_plugin.tables.held import Held, held_in, same_held
+from cfproto_plugin.tables.opening import opened
 from cfproto_plugin.tables.reading import read_table
 
-__all__ = ["Attribute", "Columns", "as_batch", "is_frame"]
-
-
-def as_batch(x: Any) -> Any:
-    """A pandas Series, one row of a frame, as a frame of one row; anything else as it is."""
-    pandas = sys.modules.get("pandas")
-    if pandas is not None and isinstance(x, pandas.Series):
-        return x.to_frame().T.infer_objects()
-    return x
+__all__ = ["Attribute", "Columns", "is_frame"]
 
 
 @dataclass(frozen=True)
@@ -45,12 +39,16 @@ class Columns:
     frames: bool  # whether the model is given DataFrames
     held: tuple[Held, ...] = ()  # what the numbers of the rows are held in
     dtype: Any = None  # of arrays for the model, where it is not that of the table
+    labels: Any = None  # the names as pandas keeps them: one object for all frames, which spares looking at them again
+    kind: Kind | None = None  # of the frames that the model is given, where they are not of pandas
 
     @classmethod
     def learn(cls, data: Any, features: Features, *, accepts_frames: bool) -> tuple[Columns, Given]:
         """Find the categories; return the columns and the training rows, which can all be read."""
-        frame = is_frame(data)
-        raw: Any = data if frame else as_array(data)
+        data = in_memory(data)
+        rows = opened(data, None, None, library_of(data))
+        frame = is_frame(rows)
+        raw: Any = rows if frame else as_array(rows)
         if np.ndim(raw) < 2:  # noqa: PLR2004
             raise InputError(
                 f"the training data has shape {np.shape(raw)}; expected rows, (n, features) or (n, h, w, channels)"
@@ -62,8 +60,16 @@ class Columns:
         attributes = attributes_of(raw, names, features)
         dtypes = tuple(raw.dtypes) if frame else None
         strings = frame and any(is_category(dtype) for dtype in dtypes or ())
-        found = cls(tuple(raw.shape[1:]), names, dtypes, attributes, names is not None and (accepts_frames or strings))
-        given = found.given(raw)
+        found = cls(
+            tuple(raw.shape[1:]),
+            names,
+            dtypes,
+            attributes,
+            names is not None and (accepts_frames or strings),
+            labels=raw.columns if frame else None,
+            kind=Kind.of(data),
+        )
+        given = found.given(data if frame else raw)
         for error in given.errors.values():
             hint = "" if frame else " Name columns of categories in Features(categorical=...)."
             raise InputError(f"the training data: {error}.{hint}", row=error.row, column=error.column)
@@ -75,13 +81,6 @@ class Columns:
         return {at: attribute for at, attribute in enumerate(self.attributes) if attribute.levels is not None}
 
     @cached_property
-    def _labels(self) -> Any:
-        """The names as pandas keeps them: the same object for every frame, which spares looking at them again."""
-        import pandas as pd
-
-        return pd.Index(list(self.names or ()))
-
-    @cached_property
     def plain(self) -> bool:
         """Whether the table is the user's array itself: no categories, no groups."""
         return not self.categories
@@ -91,9 +90,12 @@ class Columns:
 
         What concerns the call raises: another shape, other columns, no rows. A row that cannot be read does not.
         """
+        own = in_memory(x)
+        x = opened(own, self.names, self.dtypes, self.kind.library if self.kind else "pandas")
         if is_frame(x) and self.names is not None:
             order = column_order(x.columns, self.names, "x")
             raw = x.copy() if order is None else x[order]
+            own = own if order is None or own is x else select(own, order)
         else:
             raw = x.copy() if is_frame(x) else self._array(x)
         if tuple(raw.shape[1:]) != self.shape:
@@ -102,7 +104,11 @@ class Columns:
         if not len(raw):
             raise InputError("x has no rows; expected at least one")
         table, errors, unknown = read_table(self, raw)
-        return Given(raw, table, self._of_rows(raw, unknown), errors, x.columns if is_frame(x) else None)
+        columns, kind = self._of_rows(raw, unknown), Kind.of(own)
+        if kind is not None and self.kind is not None and kind.library == self.kind.library:
+            columns = replace(columns, kind=replace(kind, nan=self.kind.nan))
+        order = x.columns if is_frame(x) else None
+        return Given(raw, table, columns, errors, order, None if kind is None else own)
 
     def _array(self, x: Any) -> Array:
         """A copy of rows (n, *shape); a list has no dtype of its own and takes that of the training data, if it can."""
@@ -135,17 +141,21 @@ class Columns:
     def to_model(self, table: Array, *, floats: bool = False) -> Any:
         """A table as the model takes it; floats: arrays as floats, whatever the dtype of the rows."""
         if self.frames:
-            return self._frame(table)
+            return self.native(self._frame(table))
         raw = self._raw(table)
         return raw if floats or self.dtype is None else raw.astype(self.dtype)
 
     def named(self, frame: Any) -> Any:
         """A frame with the columns of the training data under the names that all frames for the model share."""
-        return frame.set_axis(self._labels, axis=1)
+        return frame.set_axis(self.labels, axis=1)
+
+    def native(self, frame: Any) -> Any:
+        """A pandas frame in the kind of the training data."""
+        return frame if self.kind is None else self.kind.frame(frame)
 
     def to_named(self, table: Array) -> Any:
-        """A table as the user gave the training data: a DataFrame or an array."""
-        return self._raw(table) if self.names is None else self._frame(table)
+        """A table as the user gave the training data: a frame or an array."""
+        return self._raw(table) if self.names is None else self.native(self._frame(table))
 
     def describe(self, at: int) -> str:
         """The name of an attribute, for messages."""
@@ -191,13 +201,13 @@ class Columns:
 
         names = list(self.names or ())
         if self.plain:
-            frame = pd.DataFrame(table, columns=self._labels, copy=True)
+            frame = pd.DataFrame(table, columns=self.labels, copy=True)
         else:
             cells = self._cells(table)
             # objects as a Series, else pandas would make a column of strings of them and lose None
             series = {at: pd.Series(part, dtype=object) if part.dtype == object else part for at, part in cells.items()}
             frame = pd.DataFrame({at: series[at] for at in range(len(names))})
-            frame.columns = self._labels
+            frame.columns = self.labels
         return cast(frame, dict(zip(names, self.dtypes or (), strict=True)))
 
     def _cells(self, table: Array) -> dict[int, Any]:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cfproto_plugin.errors import InputError
+from cfproto_plugin.helpers.kinds import library_of, names_of, select, take
+from cfproto_plugin.helpers.native import blanked_native, written_native
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.tables.cells import is_frame
 from cfproto_plugin.tables.geometry import changed
@@ -31,24 +33,25 @@ class Given:
     columns: Columns  # as these rows hold them
     errors: dict[int, InputError]  # by row: why it cannot be read
     order: Any = None  # the columns of the user's frame, in their own order
+    native: Any = None  # the user's frame where it is not of pandas; `rows` are the same in pandas
 
     def __len__(self) -> int:
         return len(self.table)
 
     @property
     def index(self) -> Any:
-        """The index of the user's frame; None for arrays."""
-        return self.rows.index if is_frame(self.rows) else None
+        """The index of the user's frame; None for what has none."""
+        return self.rows.index if is_frame(self.rows) and self.native is None else None
 
     def original(self, row: Array) -> Any:
         """The user's rows (m,), as they came."""
-        return self._as_given(self._take(row))
+        return self._as_given(take(self._own, row))
 
     def answers(self, table: Array, row: Array, there: Array) -> Any:
         """The rows (m,) with the cells changed that differ in a table (m, A); all missing where not `there` (m,)."""
-        made = self._written(table, row, there)
+        made = self._written(self._own, table, row, there)
         if not there.all():
-            made = blanked(made, ~there) if is_frame(made) else blanked_array(made, ~there)
+            made = _blanked(made, ~there)
         return self._as_given(made)
 
     def for_model(self, table: Array, row: Array) -> Any:
@@ -56,24 +59,28 @@ class Given:
         columns, frame = self.columns, is_frame(self.rows)
         if columns.frames != frame or (not frame and columns.plain and self.rows.dtype.kind not in "iufb"):
             return columns.to_model(table)
-        made = self._written(table, row, np.ones(len(row), dtype=bool))
-        return columns.named(made.reset_index(drop=True)) if frame else made
+        same = columns.kind is not None and columns.kind.library == library_of(self.native)
+        made = self._written(self.native if same else self.rows, table, row, np.ones(len(row), dtype=bool))
+        return columns.native(columns.named(made.reset_index(drop=True))) if frame and not same else made
 
-    def _take(self, row: Array) -> Any:
-        return self.rows.iloc[row] if is_frame(self.rows) else self.rows[row]
+    @property
+    def _own(self) -> Any:
+        return self.rows if self.native is None else self.native
 
     def _as_given(self, rows: Any) -> Any:
-        if not is_frame(rows):
+        if self.order is None:
             return rows
+        if self.native is not None:
+            return rows if list(self.order) == names_of(rows) else select(rows, list(self.order))
         if not rows.columns.equals(self.order):
             rows = rows[list(self.order)]
         return rows.set_axis(self.order, axis=1)
 
-    def _written(self, table: Array, row: Array, there: Array) -> Any:
-        """The user's rows (m,) with the changed cells of a table (m, A), where `there` (m,) bool."""
-        rows = self._take(row)
+    def _written(self, rows: Any, table: Array, row: Array, there: Array) -> Any:
+        """Rows (m,) with the changed cells of a table (m, A), where `there` (m,) bool."""
+        rows = take(rows, row)
         differs = changed(table, self.table[row]) & there[:, None]
-        if is_frame(rows):
+        if library_of(rows) is not None:
             return self._written_frame(rows, table, differs)
         if self.columns.plain and rows.dtype.kind in "iufb":
             flat = rows.reshape(len(rows), -1)
@@ -86,7 +93,10 @@ class Given:
 
     def _written_frame(self, frame: Any, table: Array, differs: Array) -> Any:
         for line, source, cells in self._changes(table, differs):
-            frame.isetitem(source, written(frame.iloc[:, source], line, cells))
+            if is_frame(frame):
+                frame.isetitem(source, written(frame.iloc[:, source], line, cells))
+            else:
+                frame = written_native(frame, line, source, cells)
         return frame
 
     def _changes(self, table: Array, differs: Array) -> Any:
@@ -98,3 +108,11 @@ class Given:
                 part = part.astype(np.int64)  # for columns of objects: 3, not 3.0
             for source, cells in zip(attribute.sources, attribute.cells(part), strict=True):
                 yield line, source, cells
+
+
+def _blanked(rows: Any, gone: Array) -> Any:
+    """Rows of any kind, missing where `gone` (m,) bool."""
+    library = library_of(rows)
+    if library is None:
+        return blanked_array(rows, gone)
+    return blanked(rows, gone) if library == "pandas" else blanked_native(rows, gone)

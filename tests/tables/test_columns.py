@@ -11,7 +11,7 @@ import pytest
 from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
 from cfproto_plugin.errors import ConfigError, InputError
 from cfproto_plugin.tables.cells import cast
-from cfproto_plugin.tables.columns import Columns, as_batch
+from cfproto_plugin.tables.columns import Columns
 from cfproto_plugin.tables.rules import Rules
 
 SIZES = pd.CategoricalDtype(["small", "medium", "large", "never seen"], ordered=True)
@@ -118,7 +118,7 @@ def test_a_model_is_given_float_with_nan_not_nullable_integers_for_a_missing_val
 
 def test_one_row_of_a_mixed_frame_may_come_as_a_series(frame):
     columns, table = learn(frame)
-    row = as_batch(frame.iloc[2])
+    row = frame.iloc[2]
     assert np.array_equal(read(columns, row), table[[2]])
     assert to_user(columns, table[[2]], row).index.tolist() == ["r"]
 

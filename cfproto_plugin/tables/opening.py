@@ -1,0 +1,41 @@
+"""What the user calls rows, made a pandas frame or left an array; the dtypes of training wherever rows have none."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from cfproto_plugin.helpers.kinds import library_of, to_pandas
+from cfproto_plugin.tables.cells import cast
+
+
+def opened(rows: Any, names: Sequence[Any] | None, dtypes: Sequence[Any] | None, library: str | None) -> Any:
+    """A Series, which is one row of a frame, and frames of every kind as pandas frames; anything else as it is.
+
+    names, dtypes: of the columns of the training data. A Series, and a frame of another library than that of the
+    training data, has no dtypes that would mean anything to the model: it gets those of training wherever they hold its
+    values exactly.
+    """
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(rows, pandas.Series):
+        return _typed(rows.to_frame().T, names, dtypes)
+    kind = library_of(rows)
+    if kind in {None, "pandas"}:
+        return rows
+    frame = to_pandas(rows)
+    return frame if kind == library else _typed(frame, names, dtypes)
+
+
+def _typed(frame: Any, names: Sequence[Any] | None, dtypes: Sequence[Any] | None) -> Any:
+    """The frame in these dtypes; where they do not hold a column, pandas infers one for it."""
+    if names is None or dtypes is None or set(names) != set(frame.columns) or len(names) != frame.shape[1]:
+        return frame.infer_objects()
+    known = dict(zip(names, dtypes, strict=True))
+    wanted = {name: known[name] for name in frame.columns}
+    categories = {name: object for name, dtype in frame.dtypes.items() if hasattr(dtype, "categories")}
+    made = cast(frame.astype(categories), wanted)  # categories in another order would pass for the same
+    for at, dtype in enumerate(wanted.values()):
+        if made.dtypes.iloc[at] != dtype:
+            made.isetitem(at, made.iloc[:, at].infer_objects())
+    return made
