@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from cfproto_plugin.config import SearchConfig
-from cfproto_plugin.errors import ConfigError, InputError, did_you_mean
+from cfproto_plugin.errors import ConfigError, InputError
 from cfproto_plugin.features import Features
+from cfproto_plugin.helpers.frames import check_known_columns
 from cfproto_plugin.plugins import Adapted, adapted, fitted_provider, make, own_copy, registry, space_of
 from cfproto_plugin.protocols import Array, CategoryDistance, GradientAdapter, ModelAdapter, PrototypeProvider
 from cfproto_plugin.search.fingerprint import Fingerprint
@@ -22,7 +23,6 @@ from cfproto_plugin.search.objective.gradients import with_gradient
 from cfproto_plugin.search.plan import Plan, Situation, make_plan
 from cfproto_plugin.search.targets import names_of
 from cfproto_plugin.search.tuning import Tuning
-from cfproto_plugin.tables.cells import listed
 from cfproto_plugin.tables.columns import Columns
 from cfproto_plugin.tables.space import FeatureSpace
 from cfproto_plugin.tables.splits import Splits
@@ -76,7 +76,7 @@ class Fitted:
     ) -> Fitted:
         """Label the training data by the model and learn the prototypes of every class."""
         columns, given = Columns.learn(data, features, accepts_frames=models.classifier.accepts_frames)
-        _check_names(models.classifier, columns)
+        check_known_columns(columns.names, models.classifier.feature_names)
         train = given.table
         _check_settings(config, models, train.shape[1])
         space = _numeric_space(columns, train, features, models)
@@ -224,32 +224,6 @@ def _between(model: SearchModel, a: Array, b: Array, t: Array) -> Array:
     rows = np.where([attribute.integer for attribute in attributes], np.rint(rows), rows)
     chosen = np.where(t < 0.5, a, b)  # noqa: PLR2004 half-way
     return np.where([attribute.levels is not None for attribute in attributes], chosen, rows)
-
-
-def _check_names(model: Adapted, columns: Columns) -> None:
-    """Refuse a frame without a column that the model was fitted with, or with one that it never saw."""
-    if model.feature_names is None or columns.names is None:
-        return
-    given = {name for label in columns.names for name in _spellings(label)}
-    for name in model.feature_names:
-        if name not in given:
-            raise InputError(
-                f"the training data has no column {name!r}, which the model was fitted with; its columns are "
-                f"{listed(columns.names)}.{did_you_mean(name, columns.names)}",
-                column=name,
-            )
-    for label in columns.names:
-        if not _spellings(label) & set(model.feature_names):
-            raise InputError(
-                f"the training data has a column {label!r} that the model was not fitted with; leave it out."
-                f"{did_you_mean(label, model.feature_names)}",
-                column=label,
-            )
-
-
-def _spellings(label: Any) -> set[str]:
-    """How models spell the label of a column; some join those of a MultiIndex by a blank."""
-    return {str(label), " ".join(map(str, label))} if isinstance(label, tuple) else {str(label)}
 
 
 def _gradient(adapter: Adapted | None, config: SearchConfig) -> GradientAdapter | None:

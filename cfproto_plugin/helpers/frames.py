@@ -48,6 +48,35 @@ def column_order(
     return None if list(labels) == list(names) else [labels[name] for name in names]
 
 
+def check_known_columns(labels: Sequence[Any] | None, names: Sequence[str] | None) -> None:
+    """Refuse training data without a column that the model was fitted with, or with one that it never saw.
+
+    labels: of the data's columns. names: of the model's, in any order. None where either has no names.
+    """
+    if names is None or labels is None:
+        return
+    given = {name for label in labels for name in _spellings(label)}
+    for name in names:
+        if name not in given:
+            raise InputError(
+                f"the training data has no column {name!r}, which the model was fitted with; its columns are "
+                f"{list(labels)}.{did_you_mean(name, labels)}",
+                column=name,
+            )
+    for label in labels:
+        if not _spellings(label) & set(names):
+            raise InputError(
+                f"the training data has a column {label!r} that the model was not fitted with; leave it out."
+                f"{did_you_mean(label, names)}",
+                column=label,
+            )
+
+
+def _spellings(label: Any) -> set[str]:
+    """How models spell the label of a column; some join those of a MultiIndex by a blank."""
+    return {str(label), " ".join(map(str, label))} if isinstance(label, tuple) else {str(label)}
+
+
 class FrameColumns:
     """Puts the columns of frames into the order that a model was trained with.
 
