@@ -218,10 +218,9 @@ def _noise(adapter: Adapted, model: SearchModel, train: Array, answer: Answer) -
 
 
 def _between(model: SearchModel, a: Array, b: Array, t: Array) -> Array:
-    """Rows (m, A) at t (m,) of the way from a to b; integers are rounded, a category is that of the nearer row."""
+    """Rows (m, A) at t (m,) of the way from a to b, as columns can hold them; a category is that of the nearer row."""
     attributes, t = model.space.columns.attributes, t[:, None].astype(a.dtype)
-    rows = a + t * (b - a)
-    rows = np.where([attribute.integer for attribute in attributes], np.rint(rows), rows)
+    rows = model.space.rules.grid.snap(a + t * (b - a)).astype(a.dtype, copy=False)
     chosen = np.where(t < 0.5, a, b)  # noqa: PLR2004 half-way
     return np.where([attribute.levels is not None for attribute in attributes], chosen, rows)
 
