@@ -6,21 +6,20 @@ import copy
 import math
 import pickle
 import warnings
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from cfproto_plugin import Explanation
+from cfproto_plugin import Explanation, Features
 from cfproto_plugin.errors import CfprotoError
 
-from .draw import Case, group_of, is_amount, levels_of
-from .rows import as_pandas, brought, fingerprint, is_kept, is_missing, is_same, rows_of, value_of
+from .draw import Case, group_of
+from .rows import brought, fingerprint, in_pandas, is_kept, is_same, rows_of, schema_changes, value_of
+from .rules import broken
 
 STATUSES = {"found", "fallback", "not_found", "infeasible", "error"}
 EXACT = 1e-6  # `near` of models whose answers do not depend on the batch
-GRID = 1e-6  # how far a multiple of a step may be from a whole number, relatively
 
 
 def run(case: Case) -> tuple[list[str], dict[str, int]]:
@@ -65,16 +64,26 @@ def _run(case: Case) -> tuple[list[str], dict[str, int]]:
         given = brought(case.x, case.library, given)
     before["given"] = fingerprint(given)
     target = case.target if case.single is None else _first(case.target)
-    e = explainer.explain(given, target=target, n=case.n, time_budget=case.budget)
+    e = explainer.explain(given, target=target, time_budget=case.budget, **options(case))
     after = {name: fingerprint(getattr(case, name, given)) for name in before}
     problems = [f"{name} was changed" for name in before if after[name] != before[name]] + _written(e)
     if not isinstance(given, (np.ndarray, pd.Series, pd.DataFrame)):
-        problems += _kept(given, e)
-        e = in_pandas(case, e)
+        problems += schema_changes(given, e)
+        e = in_pandas(case.x, e)
     problems += _whole(case, e)
     problems += _lines(case, e) + _asked(case, e) + _alone(case, explainer, e)
     status, counts = np.unique(e.status.astype(str), return_counts=True)
     return problems, dict(zip(status.tolist(), counts.tolist(), strict=True))
+
+
+def options(case: Case) -> dict[str, Any]:
+    """What `explain` is asked for; weights and groups of columns were settled by `fit`."""
+    return {"n": case.n, "features": Features(**case.rules) if case.per_call else None}
+
+
+def in_order(case: Case, rows: Any) -> Any:
+    """Rows with their columns in the order that the model was trained with, as its owner gives them to it."""
+    return rows[list(case.train)] if isinstance(rows, pd.DataFrame) else rows
 
 
 def _pickled(explainer: Any) -> Any:
@@ -90,30 +99,6 @@ def _first(target: Any) -> Any:
     return (
         target[:1] if isinstance(target, np.ndarray) else target.iloc[:1] if isinstance(target, pd.Series) else target
     )
-
-
-def _kept(given: Any, e: Explanation) -> list[str]:
-    """Tables of Polars and Arrow come back in their type, with their columns and, if all rows are answered, dtypes."""
-    new = e.counterfactual
-    if type(new) is not type(given):
-        return [f"{type(new)} for {type(given)}"]
-    names = (
-        (list(new.schema.names), list(given.schema.names))
-        if hasattr(new.schema, "names")
-        else (new.columns, given.columns)
-    )
-    same = not e.found.all() or new.schema == given.schema
-    return [] if names[0] == names[1] and same else [f"schema {new.schema} for {given.schema}"]
-
-
-def in_pandas(case: Case, e: Explanation) -> Explanation:
-    """The same result in the pandas types of the case's rows."""
-    frames = {name: as_pandas(getattr(e, name)) for name in ("original", "counterfactual")}
-    for name, frame in frames.items():
-        frame.index = case.x.index[e.row]
-        if name == "original" or e.found.all():
-            frames[name] = frame.astype(dict(zip(case.x.columns, case.x.dtypes, strict=True)))
-    return replace(e, **frames)
 
 
 def _whole(case: Case, e: Explanation) -> list[str]:
@@ -191,48 +176,16 @@ def _class(case: Case, e: Explanation, i: int, changed: bool) -> list[str]:
     return [] if claimed in wanted else [f"class {claimed!r}, wanted {wanted}"]
 
 
-def broken(case: Case, name: Any, own: Any, new: Any) -> list[str]:
-    """The rules that a cell breaks."""
-    rules, same = case.rules, is_same(own, new)
-    out = ["immutable"] * (name in rules.get("immutable", ()) and not same)
-    if not is_amount(case, name):
-        levels = levels_of(case, name)
-        out += ["not allowed"] * (name in rules.get("allowed", {}) and new not in rules["allowed"][name])
-        if not same and levels and not (column_has_missing(case, name) if is_missing(new) else new in levels):
-            out.append("unknown category")
-        return out
-    old, value = value_of(own), value_of(new)
-    if value != value:  # noqa: PLR0124 missing
-        return out + ["a number went missing"] * (not same)
-    low, high = rules.get("ranges", {}).get(name) or _span(case, name, old)
-    slack = GRID * max(1.0, abs(value)) if name not in rules.get("ranges", {}) else 0.0
-    out += ["out of range"] * (not same or name in rules.get("ranges", {})) * (not low - slack <= value <= high + slack)
-    out += ["increasing"] * (name in rules.get("increasing", ()) and value < old)
-    out += ["decreasing"] * (name in rules.get("decreasing", ()) and value > old)
-    step = rules.get("step", {}).get(name, 1.0 if name in rules.get("integer", ()) else 0.0)
-    if step and not same:
-        steps = value / step
-        out += ["off the grid"] * (abs(steps - round(steps)) > GRID * max(1.0, abs(steps)))
-    return out
-
-
-def column_has_missing(case: Case, name: Any) -> bool:
-    return isinstance(case.train, pd.DataFrame) and bool(case.train[name].isna().any())
-
-
-def _span(case: Case, name: Any, own: float) -> tuple[float, float]:
-    """Without a range a number stays between the training data and the row."""
-    column = case.train[name] if isinstance(case.train, pd.DataFrame) else pd.Series(case.train[:, name])
-    return float(np.nanmin([column.min(), own])), float(np.nanmax([column.max(), own]))
-
-
 def _asked(case: Case, e: Explanation) -> list[str]:
     """The model's owner asks it about every answer, all at once and one by one, and about the rows themselves."""
     found = np.flatnonzero(e.found)
     out = []
     if len(found):
         rows = as_given(case, e, found)
-        for how, labels in (("in one batch", case.owned.labels(rows)), ("one by one", _one_by_one(case, rows))):
+        for how, labels in (
+            ("in one batch", case.owned.labels(in_order(case, rows))),
+            ("one by one", _one_by_one(case, rows)),
+        ):
             false = [k for k, label in enumerate(labels) if label != e.counterfactual_class[found[k]]]
             out += [
                 f"line {found[k]}: {how} the model says {labels[k]!r}, claimed {e.counterfactual_class[found[k]]!r}"
@@ -267,7 +220,7 @@ def _errors(case: Case, e: Explanation) -> list[str]:
 
 def _refused(case: Case, at: int) -> bool:
     try:
-        rows = rows_at(case.x, [at])
+        rows = in_order(case, rows_at(case.x, [at]))
         labels = case.owned.labels(rows)
         proba = None if case.owned.proba is None else case.owned.proba(rows)
     except Exception:  # noqa: BLE001 whatever the user's model raises
@@ -288,17 +241,17 @@ def rows_at(x: Any, at: Any) -> Any:
 
 
 def _one_by_one(case: Case, rows: Any) -> list:
-    return [case.owned.labels(rows_at(rows, [k]))[0] for k in range(len(rows))]
+    return [case.owned.labels(in_order(case, rows_at(rows, [k])))[0] for k in range(len(rows))]
 
 
 def _at_once(case: Case, rows: np.ndarray) -> Any:
-    return case.owned.labels(rows_at(case.x, rows)) if len(rows) else []
+    return case.owned.labels(in_order(case, rows_at(case.x, rows))) if len(rows) else []
 
 
 def _probabilities(case: Case, e: Explanation, found: np.ndarray, rows: Any) -> list[str]:
     if case.owned.proba is None:
         return []
-    proba = np.asarray(case.owned.proba(rows), dtype=float)
+    proba = np.asarray(case.owned.proba(in_order(case, rows)), dtype=float)
     off = np.abs(proba - e.counterfactual_proba[found]).max(axis=1)
     out = [f"line {found[k]}: probabilities off by {off[k]:.2g}" for k in np.flatnonzero(off > case.kind.near)]
     least = case.search.get("min_proba")
@@ -319,7 +272,7 @@ def _alone(case: Case, explainer: Any, e: Explanation) -> list[str]:
     at = min(case.bad, default=case.seed % len(case.x))
     target = case.target[[at]] if isinstance(case.target, np.ndarray) else case.target
     target = case.target.iloc[[at]] if isinstance(case.target, pd.Series) else target
-    single = explainer.explain(rows_at(case.x, [at]), target=target, n=case.n)
+    single = explainer.explain(rows_at(case.x, [at]), target=target, **options(case))
     lines = np.flatnonzero(e.row == at)
     batch = [(e.status[i], e.counterfactual_class[i]) for i in lines]
     alone = list(zip(single.status, single.counterfactual_class, strict=True))

@@ -13,6 +13,7 @@ from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
 from . import data
 from .models import KINDS, LABELS, Kind, Owned, available
 
+AT_FIT = ("categorical", "one_hot", "weights")  # rules that the space of the search is made of
 BUDGETS = (None, None, None, None, None, 0.05, 1.0)
 
 
@@ -36,11 +37,11 @@ class Case:
     budget: float | None = None
     library: str = "pandas"  # whose frames the user brings, if it is a frame
     again: bool = False  # whether the model is fitted again after the explainer
+    per_call: bool = False  # whether the rules come with `explain`
 
     def explainer(self) -> CounterfactualExplainer:
-        return CounterfactualExplainer(
-            self.owned.model, features=Features(**self.rules), search=SearchConfig(**self.search)
-        )
+        rules = {rule: given for rule, given in self.rules.items() if rule in AT_FIT or not self.per_call}
+        return CounterfactualExplainer(self.owned.model, features=Features(**rules), search=SearchConfig(**self.search))
 
     def __str__(self) -> str:
         what = type(self.x).__module__.split(".")[0] + "." + type(self.x).__name__
@@ -74,6 +75,7 @@ def draw(seed: int, rows: int = 50) -> Case:
         case.single = _one(case.x, train)
     if isinstance(x, pd.DataFrame) and case.single is None and rng.random() < 0.25:
         case.library = ["polars", "pyarrow"][rng.integers(2)]
+    case.per_call = rng.random() < 0.15
     case.again = rng.random() < 0.04 and hasattr(owned.model, "get_params") and kind.takes == "numbers"
     return case
 
@@ -125,7 +127,7 @@ def _other_dtype(case: Case, rng: np.random.Generator) -> Any:
     if isinstance(x, pd.DataFrame):
         if luck < 0.1 and "float64" in map(str, x.dtypes):
             return x.astype({name: "float32" for name in x if str(x[name].dtype) == "float64"})
-        return x
+        return x[list(rng.permutation(x.columns))] if luck < 0.2 else x
     if x.dtype == np.float64 and luck < 0.15:
         return x.astype(np.float32)
     if luck < 0.25:
@@ -139,7 +141,7 @@ def _one(x: Any, train: Any) -> Any:
     """The row alone. A Series does not say which dtypes its cells came from: they are those of the training data."""
     if not isinstance(x, pd.DataFrame):
         return x[0]
-    return x.iloc[0] if list(x.dtypes) == list(train.dtypes) else None
+    return x.iloc[0] if x.dtypes.equals(train.dtypes) else None
 
 
 def _spoil(case: Case, rng: np.random.Generator) -> None:

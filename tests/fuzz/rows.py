@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from cfproto_plugin import Explanation
 
 
 def brought(x: pd.DataFrame, library: str, otherwise: Any) -> Any:
@@ -32,6 +35,30 @@ def brought(x: pd.DataFrame, library: str, otherwise: Any) -> Any:
 
 def as_pandas(x: Any) -> pd.DataFrame:
     return x if isinstance(x, pd.DataFrame) else x.to_pandas()
+
+
+def schema_changes(given: Any, e: Explanation) -> list[str]:
+    """Tables of Polars and Arrow come back in their type, with their columns and, if all rows are answered, dtypes."""
+    new = e.counterfactual
+    if type(new) is not type(given):
+        return [f"{type(new)} for {type(given)}"]
+    names = (
+        (list(new.schema.names), list(given.schema.names))
+        if hasattr(new.schema, "names")
+        else (new.columns, given.columns)
+    )
+    same = not e.found.all() or new.schema == given.schema
+    return [] if names[0] == names[1] and same else [f"schema {new.schema} for {given.schema}"]
+
+
+def in_pandas(x: pd.DataFrame, e: Explanation) -> Explanation:
+    """The same result in the pandas types of the case's rows."""
+    frames = {name: as_pandas(getattr(e, name)) for name in ("original", "counterfactual")}
+    for name, frame in frames.items():
+        frame.index = x.index[e.row]
+        if name == "original" or e.found.all():
+            frames[name] = frame.astype(dict(zip(x.columns, x.dtypes, strict=True)))
+    return replace(e, **frames)
 
 
 def fingerprint(x: Any) -> Any:
