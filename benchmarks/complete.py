@@ -25,9 +25,17 @@ TABLES = ("sonar", "phoneme", "pima_diabetes")
 def measure(pairs: int = PAIRS, rows: int = ROWS) -> list[dict[str, Any]]:
     """One line per data set and model, and one for all of them."""
     lines = [_line(name, kind, model, x, y, pairs, rows) for name, x, y in _data() for kind, model in _models().items()]
-    solvable, missed = (sum(line[key] for line in lines) for key in ("solvable", "missed"))
-    total = {"data": "all", "model": "all", "rows": sum(line["rows"] for line in lines), "solvable": solvable}
-    return [*lines, {**total, "missed": missed, "missed_percent": 100 * missed / solvable, "ms_per_row": float("nan")}]
+    rows_in_all, solvable, missed = (sum(line[key] for line in lines) for key in ("rows", "solvable", "missed"))
+    total = {
+        "data": "all",
+        "model": "all",
+        "rows": rows_in_all,
+        "solvable": solvable,
+        "missed": missed,
+        "missed_percent": 100 * missed / solvable,
+        "ms_per_row": sum(line["rows"] * line["ms_per_row"] for line in lines) / rows_in_all,
+    }
+    return [*lines, total]
 
 
 def _data() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
