@@ -36,7 +36,7 @@ class Tuning:
     # beam
     beam_values: int = 17  # values tried in every column
     beam_width: int = 16  # sets of changed columns that go on
-    beam_rows: int = 32_768  # points after which it ends where the number of changes is not limited
+    beam_rows: int = 16_384  # points after which it ends where the number of changes is not limited
     # product
     product_columns: int = 4  # the most free columns of which all combinations are tried
     product_coarse: int = 256  # combinations for every line that has nothing

@@ -26,6 +26,8 @@ def search_beam(judge: Judge, clock: Clock, best: Array, train: Array) -> Iterat
     tuning = judge.task.tuning
     count = min(tuning.beam_values, tuning.cells // train.shape[1] ** 2)
     limited = judge.task.config.max_changes is not None
+    if not limited:
+        count = min(count, max(2, tuning.beam_rows // (4 * train.shape[1])))
     unsolved = np.isinf(best) & (limited | (judge.task.turn == 0))  # other lines of a row would find the same
     for row in np.flatnonzero(unsolved).tolist() if count > 1 else ():
         if clock.is_over():
@@ -38,8 +40,10 @@ def _search_line(judge: Judge, best: Array, row: int, train: Array, count: int) 
     origin, tuning = judge.task.rows.take(np.array([row])), judge.task.tuning
     values = _values(judge.space, origin, train, count)
     width = max(1, min(tuning.beam_width, tuning.cells // values.size // len(values)))
-    beam = origin.table
     limit, reached, tried = judge.task.config.max_changes, -np.inf, 0
+    if limit is None:
+        width = max(1, min(width, tuning.beam_rows // (2 * values.size)))
+    beam = origin.table
     for _ in range(limit or len(values)):
         table = _one_more(beam, values, origin.table[0])
         rows = np.full(len(table), row)

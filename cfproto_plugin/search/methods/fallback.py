@@ -41,7 +41,7 @@ def fall_back(judge: Judge, clock: Clock, best: Array, guide: Guide) -> Iterator
     if limited:
         yield from search_beam(judge, clock, best, guide.train)
     yield from search_product(judge, clock, best, guide)
-    if not limited:
+    if not limited and len(judge.space.shape) == 1:  # single pixels of an image lead nowhere, and are many
         yield from search_beam(judge, clock, best, guide.train)
 
 

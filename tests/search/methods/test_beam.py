@@ -103,3 +103,21 @@ def test_categories_and_rules_are_kept():
     assert e.counterfactual.iloc[0]["colour"] == "blue"
     assert e.counterfactual.iloc[0]["age"] == 20.0
     assert e.counterfactual.iloc[0]["size"] > 5
+
+
+def test_a_wide_table_gets_fewer_values_where_the_changes_are_not_limited():
+    rng = np.random.default_rng(0)
+    train = rng.uniform(0, 1, (40, 600))
+    sizes = []
+
+    def model(x):
+        """Class 1 in training rows only, by a column that may not change."""
+        sizes.append(len(x))
+        p = np.where(x[:, 0] > 0.5, 0.9, 0.1)
+        return np.stack([1 - p, p], axis=1)
+
+    explainer = CounterfactualExplainer(model, features=Features(immutable=(0,))).fit(train)
+    sizes.clear()
+    e = explainer.explain(train[train[:, 0] < 0.5][:1])
+    assert e.status.tolist() == ["not_found"]
+    assert sum(sizes) < 20_000
