@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import re
+import statistics
 import sys
 from pathlib import Path
 
@@ -93,3 +95,36 @@ def test_the_example_of_a_check_on_the_page_of_the_command_line_passes(tmp_path,
     result = CliRunner().invoke(main, ["check", "my_models:forest"])
     sys.modules.pop("my_models", None)
     assert result.exit_code == 0, result.output
+
+
+def results(name):
+    return json.loads((TOP / "benchmarks" / "results" / f"{name}.json").read_text(encoding="utf-8"))["lines"]
+
+
+def test_times_against_the_reference_in_the_readme_are_those_of_the_committed_run():
+    readme = in_one_line((TOP / "README.md").read_text(encoding="utf-8"))
+    batch, rows = (
+        [f"{line[f'{kind}_ratio_median']:.0f}" for line in results("reference")] for kind in ("batch", "row")
+    )
+    assert f"as a batch {batch[0]}, {batch[1]} and {batch[2]} times faster" in readme
+    assert f"row by row, as the reference runs, {rows[0]}, {rows[1]} and {rows[2]} times" in readme
+
+
+def test_calls_and_closeness_in_the_readme_are_those_of_the_committed_comparison():
+    readme = in_one_line((TOP / "README.md").read_text(encoding="utf-8"))
+    found = {(line["data"], line["model"], line["method"]): line for line in results("peers")}
+
+    def over_cases(field, of, model=None):
+        return [of(line[field]) for (_, kind, method), line in found.items() if method == "ours" and kind == model]
+
+    def closeness(method):
+        real = {key[:2]: statistics.median(line["nn5"]) for key, line in found.items() if key[2] == "NICE none"}
+        ratios = [statistics.median(line["nn5"]) / real[key[:2]] for key, line in found.items() if key[2] == method]
+        return f"{min(ratios):.1f} to {max(ratios):.1f} times"
+
+    trees, forest = (
+        (min(over_cases("calls", min, m)), max(over_cases("calls", max, m))) for m in ("xgboost", "forest")
+    )
+    assert f"takes {trees[0]} to {trees[1]} of XGBoost and {forest[0]} to {forest[1]} of a random forest" in readme
+    assert f"class is {closeness('ours')} that of the nearest real row" in readme
+    assert f"With `polish=0` it is {closeness('ours, no polish')} (" in readme
