@@ -18,7 +18,7 @@ from cfproto_plugin.files.exact_json import decode, encode
 from cfproto_plugin.helpers.kinds import cells_of, library_of, load_pandas, take, to_pandas
 from cfproto_plugin.helpers.native import Kind
 from cfproto_plugin.report import as_html, as_text
-from cfproto_plugin.tables.cells import is_missing
+from cfproto_plugin.tables.cells import key_of
 from cfproto_plugin.tables.geometry import changed
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ class Explanation:
     """Counterfactuals and how they were found, one line each; line i of every field belongs together.
 
     original, counterfactual: in the user's own type; a row of missing values where there is no counterfactual.
-    status: "found", "fallback", "not_found" or "infeasible"; message says why in words.
+    status: "found", "fallback", "not_found", "infeasible", or "error" for a row that cannot be read or predicted;
+        message says why in words. The original of such a row is the user's own, and it has no original_class.
     original_class, counterfactual_class, prototype_class: labels; None where there is none.
     distance: (n,) beta·L1 + L2 in search space. margin: (n,) the probability of the new class minus the largest other
         one. NaN where there is no counterfactual.
@@ -145,9 +146,10 @@ class Explanation:
         """Raise an InputError for the first line with status "error"; return self if there is none."""
         lines = np.flatnonzero(self.status == "error")
         if len(lines):
-            row = int(self.row[lines[0]])
-            others = f" ({len(lines) - 1} more with status error)" if len(lines) > 1 else ""
-            raise InputError(f"row {row}: {self.message[lines[0]]}{others}", row=row)
+            row, message = int(self.row[lines[0]]), str(self.message[lines[0]])
+            others = len(set(self.row[lines].tolist())) - 1
+            more = f" ({others} more with status error)" if others else ""
+            raise InputError(message + more if message.startswith("row ") else f"row {row}: {message}{more}", row=row)
         return self
 
     @property
@@ -244,9 +246,10 @@ class Explanation:
 
     def _changed(self) -> Array:
         """(n, *shape) bool: the cells that differ, in lines that have a counterfactual."""
-        (before, no_before), (after, no_after) = _comparable(self.original), _comparable(self.counterfactual)
-        differ = changed(after, before, no_after, no_before)
-        differ[~self.found] = False
+        lines = np.flatnonzero(self.found)
+        differ = np.zeros(np.shape(self.original), dtype=bool)
+        before, after = (_comparable(take(x, lines)) for x in (self.original, self.counterfactual))
+        differ[lines] = changed(after, before)
         return differ
 
 
@@ -254,20 +257,15 @@ def _plain(cell: Any) -> Any:
     return cell.item() if isinstance(cell, np.generic) else cell
 
 
-def _comparable(x: Any) -> tuple[Array, Array]:
-    """(n, *shape) each: the cells, and which of them are missing. Missing objects become None: NA does not compare."""
-    x = to_pandas(x)
-    cells = cells_of(x)
+def _comparable(x: Any) -> Array:
+    """(n, *shape) cells. Missing objects are replaced: None and NaN are two values, and NA does not compare."""
+    cells = cells_of(to_pandas(x))
     if cells.dtype != object:
-        return cells, np.asarray(cells != cells, dtype=bool)  # noqa: PLR0124 only NaN and NaT differ from themselves
-    if library_of(x) is not None:
-        by_column = [np.asarray(x.iloc[:, at].isna(), dtype=bool) for at in range(x.shape[1])]
-        missing = np.stack(by_column, axis=1)
-    else:
-        missing = np.fromiter(map(is_missing, cells.ravel()), dtype=bool, count=cells.size).reshape(cells.shape)
-    cells = cells.copy()
-    cells[missing] = None
-    return cells, missing
+        return cells
+    keys = np.empty(cells.size, dtype=object)
+    for at, cell in enumerate(cells.ravel()):
+        keys[at] = key_of(cell)
+    return keys.reshape(cells.shape)
 
 
 def _signed(x: Array) -> Array:

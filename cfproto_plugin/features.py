@@ -22,11 +22,13 @@ class Features:
 
     categorical: columns whose values have no order (string, category and boolean columns of a DataFrame are
         recognised). one_hot: groups of columns that encode one category; one level may have been dropped.
-    immutable: must keep their value. increasing, decreasing: may only change in that direction.
+    immutable: must keep their value. increasing, decreasing: may only change in that direction; a missing value, which
+        cannot be compared, stays missing.
     ranges: lowest and highest value of a column; they bind the counterfactual even where the row itself lies outside.
-        Without a range a column stays between the smallest and the largest value of the training data and the row.
+        Without a range a column stays between the smallest and the largest value of the training data and the row. A
+        range binds numbers: a missing value may stay missing, or become a number inside it.
     allowed: the categories a column may take; they bind like ranges.
-    integer: columns of whole numbers (integer columns of a DataFrame are recognised). step: a changed value is a
+    integer: columns of whole numbers (integers by their dtype are recognised). step: a changed value is a
         multiple of it.
     weights: 3.0 makes every change of the column count as three times as long.
     relations: what must hold between columns: expressions such as "a <= b" or "age >= 18", or functions of the rows (a

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -29,28 +31,27 @@ class Asked(NamedTuple):
         return found
 
 
-def ask(call: Callable[[Array], Any], n: int, most: float = np.inf) -> Asked:
+def ask(call: Callable[[Array], Any], n: int, most: float = np.inf, seconds: float = np.inf) -> Asked:
     """Ask for n rows in one call; if it raises, find the rows that it raises for by halving.
 
-    call: takes rows (m,). most: calls that halving may take; what has no answer by then counts as failed. Every second
-    row goes to each half: where many fail, those that answer are spread over all.
+    call: takes rows (m,). most, seconds: what halving may take; rows without an answer by then count as failed.
     """
     rows = np.arange(n)
     try:
         return Asked([(rows, call(rows))], {})
     except Exception as error:  # noqa: BLE001 whatever a model raises
-        return _halved(call, rows, error, most)
+        return _halved(call, rows, error, most, time.perf_counter() + seconds)
 
 
-def _halved(call: Callable[[Array], Any], rows: Array, error: Exception, most: float) -> Asked:
+def _halved(call: Callable[[Array], Any], rows: Array, error: Exception, most: float, deadline: float) -> Asked:
+    """Largest parts first: neighbours, such as the points of a path, fail together."""
     asked = Asked([], {})
+    todo, calls = deque(_halves(rows)), 0
     if len(rows) == 1:
         asked.failed[0] = error
-        return asked
-    todo, calls = [rows[1::2], rows[::2]], 0
     while todo:
-        at = todo.pop()
-        if calls >= most:
+        at = todo.popleft()
+        if calls >= most or time.perf_counter() > deadline:
             asked.failed.update(dict.fromkeys(at.tolist(), error))
             continue
         calls += 1
@@ -60,6 +61,10 @@ def _halved(call: Callable[[Array], Any], rows: Array, error: Exception, most: f
             error = raised
             if len(at) == 1:
                 asked.failed[int(at[0])] = error
-            else:
-                todo += [at[1::2], at[::2]]
+            todo += _halves(at)
     return asked
+
+
+def _halves(rows: Array) -> list[Array]:
+    middle = len(rows) // 2
+    return [rows[:middle], rows[middle:]] if middle else []

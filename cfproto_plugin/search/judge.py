@@ -12,6 +12,8 @@ from cfproto_plugin.tables.space import keep_largest
 
 _LEAST = 1e-12  # margin of a point whose class is settled by a tie or by the model's own decision
 
+_FAILED = -10.0  # margin of a point at which the model fails: less than any other has, and finite for polishing
+
 
 def elastic_net(delta: Array, beta: float) -> Array:
     """beta · |delta|_1 + |delta|_2^2 along the last axis."""
@@ -135,16 +137,16 @@ class Judge:
     def margin_by(self, proba: Array, decision: Array | None, row: Array, *, own: bool = False) -> Array:
         """The margin by what a model says: probabilities (m, k), and its own decision (m,) if it has one.
 
-        -inf where the model failed. A decision settles the sign, so that the margin leads the search and the decision
+        -10 where the model failed. A decision settles the sign, so that the margin leads the search and the decision
         judges it. own: these are the model's own answers to points that were judged before.
         """
         allowed, noise = self.task.allowed[row], self.model.noise
         lead, error = (noise.repeated, 0.0) if own else (noise.lead, noise.quick)
         margin = margin_of(proba, allowed, self._config.kappa, self._config.min_proba, lead, error)
-        margin = np.where(np.isnan(margin), -np.inf, margin)
+        margin = np.where(np.isnan(margin), _FAILED, margin)
         if decision is None:
             return margin
-        margin = np.where(decision < 0, -np.inf, margin)
+        margin = np.where(decision < 0, _FAILED, margin)
         at = np.arange(len(row)), decision
         good = allowed[at] & (proba[at] >= (self._config.min_proba or 0))
         return np.where(good, np.maximum(margin, _LEAST), np.minimum(margin, -_LEAST))

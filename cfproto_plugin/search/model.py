@@ -20,7 +20,8 @@ from cfproto_plugin.search.tuning import Tuning
 from cfproto_plugin.tables.given import Given
 from cfproto_plugin.tables.space import FeatureSpace, Rows
 
-_CALLS = 512  # that finding the points a model fails for may take; more find more points that it can answer
+_CALLS = 4096  # that finding the points a model fails for may take; more find more points that it can answer
+_SECONDS = 2.0  # likewise, for slow models
 
 
 class Answer(NamedTuple):
@@ -126,7 +127,7 @@ class SearchModel:
         rows = self._rows(table, x)
 
         def some(at: Array) -> Array:
-            found = ask(lambda part: self._labels(rows(at[part])), len(at), _CALLS).joined(len(at), -1)
+            found = ask(lambda part: self._labels(rows(at[part])), len(at), _CALLS, _SECONDS).joined(len(at), -1)
             return np.full(len(at), -1) if found is None else found
 
         return self._in_parts(len(table), some)
@@ -245,12 +246,11 @@ class SearchModel:
     ) -> Array:
         """Ask for each different row once, in batches that memory allows; NaN where the model fails."""
         place = None
-        if x is None and self.space.rounds and len(table) > 1:
-            # adding 0.0 turns -0.0, which rounding makes, into 0.0
-            whole_rows = np.dtype((np.void, table.itemsize * table.shape[1]))
-            keys = np.ascontiguousarray(table + 0.0).view(whole_rows).ravel()
+        if self.space.rounds and len(table) > 1:
+            told = table + 0.0 if x is None else np.column_stack([table + 0.0, x])  # 0.0 turns -0.0 into 0.0
+            keys = np.ascontiguousarray(told).view(np.dtype((np.void, told.itemsize * told.shape[1]))).ravel()
             _, first, place = np.unique(keys, return_index=True, return_inverse=True)
-            table = table[first]
+            table, x = table[first], None if x is None else x[first]
         rows = self._rows(table, x, floats=floats)
         proba = self._in_parts(len(table), lambda at: self._some(at, lambda part: self._call(rows(part), function)))
         return proba if place is None else proba[place]
@@ -268,7 +268,7 @@ class SearchModel:
 
     def _some(self, at: Array, call: Callable[[Array], Array]) -> Array:
         """What the model says of rows (m,) of a question; NaN for those that it fails for."""
-        found = ask(lambda part: call(at[part]), len(at), _CALLS).joined(len(at), np.nan)
+        found = ask(lambda part: call(at[part]), len(at), _CALLS, _SECONDS).joined(len(at), np.nan)
         return np.full((len(at), self._n_classes or 2), np.nan) if found is None else found
 
     def _vjp_in_parts(self, x: Array) -> tuple[Array, Pullback]:
@@ -282,7 +282,7 @@ class SearchModel:
         while start < len(x):
             part = np.arange(start, min(len(x), start + self.pace.rows(len(x))))
             with self.pace.timed(len(part)):
-                found = ask(lambda some, part=part: self._vjp(x[part[some]]), len(part), _CALLS)  # type: ignore[misc]
+                found = ask(lambda some, part=part: self._vjp(x[part[some]]), len(part), _CALLS, _SECONDS)  # type: ignore[misc]
             asked.parts.extend((part[some], both) for some, both in found.parts)
             start += len(part)
         if len(asked.parts) == 1 and len(asked.parts[0][0]) == len(x):

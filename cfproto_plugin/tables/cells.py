@@ -53,6 +53,14 @@ def _by_cells(data: Sequence[Any], error: ValueError) -> Array:
     return array
 
 
+def in_native_order(frame: Any) -> Any:
+    """A frame of its own, whose columns of the other byte order are swapped: pandas cannot take rows of them."""
+    for at, dtype in enumerate(frame.dtypes):
+        if isinstance(dtype, np.dtype) and not dtype.isnative:
+            frame.isetitem(at, frame.iloc[:, at].to_numpy().astype(dtype.newbyteorder("=")))
+    return frame
+
+
 def column_of(raw: Any, at: int) -> Any:
     """One column of a frame or an array."""
     return raw.iloc[:, at] if is_frame(raw) else raw.reshape(len(raw), -1)[:, at]
@@ -134,7 +142,7 @@ def categories(column: Any, name: Any) -> Any:
 
 def lookup(levels: Any) -> dict[Any, int]:
     """Code by category."""
-    return {_key(level): code for code, level in enumerate(levels)}
+    return {key_of(level): code for code, level in enumerate(levels)}
 
 
 def code_of(codes: Mapping[Any, int], value: Any) -> int:
@@ -145,7 +153,7 @@ def code_of(codes: Mapping[Any, int], value: Any) -> int:
     if not isinstance(value, Hashable):
         return -1
     missing = [codes[key] for key in _MISSING.values() if key in codes] if is_missing(value) else []
-    return codes.get(_key(value), missing[0] if len(missing) == 1 else -1)
+    return codes.get(key_of(value), missing[0] if len(missing) == 1 else -1)
 
 
 def codes_of(column: Any, levels: Any) -> tuple[Array, list[Any], Array]:
@@ -159,7 +167,7 @@ def codes_of(column: Any, levels: Any) -> tuple[Array, list[Any], Array]:
     bad = np.zeros(len(column), dtype=bool)
     for row, value in enumerate(column.tolist()):
         try:
-            code = known.setdefault(_key(value), len(levels) + len(others))
+            code = known.setdefault(key_of(value), len(levels) + len(others))
         except TypeError:
             codes[row], bad[row] = 0, True
             continue
@@ -216,7 +224,8 @@ def missing_kind(value: Any) -> str | None:
         return None
 
 
-def _key(value: Any) -> Any:
+def key_of(value: Any) -> Any:
+    """The value, or what stands for its kind of missing: it equals itself and no value."""
     kind = missing_kind(value)
     return value if kind is None else _MISSING[kind]
 

@@ -19,7 +19,16 @@ from cfproto_plugin.helpers.kinds import in_memory, library_of, select
 from cfproto_plugin.helpers.native import Kind
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.tables.attributes import Attribute, attributes_of, check_dtypes, position
-from cfproto_plugin.tables.cells import as_array, cast, code_of, is_category, is_frame, listed, lookup
+from cfproto_plugin.tables.cells import (
+    as_array,
+    cast,
+    code_of,
+    in_native_order,
+    is_category,
+    is_frame,
+    listed,
+    lookup,
+)
 from cfproto_plugin.tables.given import Given
 from cfproto_plugin.tables.held import Held, held_in, same_held
 from cfproto_plugin.tables.opening import opened
@@ -38,7 +47,7 @@ class Columns:
     attributes: tuple[Attribute, ...]
     frames: bool  # whether the model is given DataFrames
     held: tuple[Held, ...] = ()  # what the numbers of the rows are held in
-    dtype: Any = None  # of arrays for the model, where it is not that of the table
+    dtype: Any = None  # of arrays for the model; None for frames, objects and text
     labels: Any = None  # the names as pandas keeps them: one object for all frames, which spares looking at them again
     kind: Kind | None = None  # of the frames that the model is given, where they are not of pandas
 
@@ -103,6 +112,8 @@ class Columns:
             raise InputError(f"x has shape {np.shape(x)}; expected {wanted}, as in the training data")
         if not len(raw):
             raise InputError("x has no rows; expected at least one")
+        if is_frame(raw):
+            raw = in_native_order(raw)
         table, errors, unknown = read_table(self, raw)
         columns, kind = self._of_rows(raw, unknown), Kind.of(own)
         if kind is not None and self.kind is not None and kind.library == self.kind.library:
@@ -125,7 +136,7 @@ class Columns:
             dtypes = tuple(raw.dtypes)
         found = held_in(raw, self.attributes)
         held = self.held if found is None else found
-        dtype = None if is_frame(raw) or raw.dtype in (np.float32, np.float64) or raw.dtype.kind in "OUS" else raw.dtype
+        dtype = None if is_frame(raw) or raw.dtype.kind in "OUS" else raw.dtype
         if not unknown and same_held(held, self.held) and dtypes == self.dtypes and dtype == self.dtype:
             return self
         whole = np.zeros(len(self.attributes), dtype=bool)
@@ -139,11 +150,13 @@ class Columns:
         return replace(self, dtypes=dtypes, attributes=tuple(attributes), held=held, dtype=dtype)
 
     def to_model(self, table: Array, *, floats: bool = False) -> Any:
-        """A table as the model takes it; floats: arrays as floats, whatever the dtype of the rows."""
+        """A table as the model takes it; floats: arrays as floats of 32 or 64 bits, whatever the dtype of the rows."""
         if self.frames:
             return self.native(self._frame(table))
         raw = self._raw(table)
-        return raw if floats or self.dtype is None else raw.astype(self.dtype)
+        if self.dtype is None or (floats and self.dtype != np.float32):
+            return raw
+        return raw.astype(self.dtype, copy=False)
 
     def named(self, frame: Any) -> Any:
         """A frame with the columns of the training data under the names that all frames for the model share."""

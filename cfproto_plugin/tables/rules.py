@@ -91,20 +91,22 @@ class Rules:
         upper = np.where(free, np.fmax(self.high, x), self.high)
         lower = np.where(self.rising, np.fmax(lower, x), lower)
         upper = np.where(self.falling, np.fmin(upper, x), upper)
-        bound = self.declared & ~np.isnan(x)
-        lower = np.where(self.fixed, np.where(bound, np.fmax(lower, x), x), lower)
-        upper = np.where(self.fixed, np.where(bound, np.fmin(upper, x), x), upper)
+        missing = np.isnan(x)
+        fixed, bound = self.fixed | (missing & (self.rising | self.falling)), self.declared & ~missing
+        lower = np.where(fixed, np.where(bound, np.fmax(lower, x), x), lower)
+        upper = np.where(fixed, np.where(bound, np.fmin(upper, x), x), upper)
         lower, upper = self.grid.draw_in(x, lower, upper)
         return lower.astype(x.dtype), upper.astype(x.dtype)
 
     def broken(self, x: Array, original: Array, lower: Array, upper: Array) -> Array:
         """Which table rows x (n, A) break a rule as changes of `original`: (n,) bool."""
         differs = changed(x, original)
-        bad = (x < lower) | (x > upper) | (np.isnan(x) & differs) | (self.fixed & differs)
+        fixed = self.fixed | (np.isnan(original) & (self.rising | self.falling))  # nothing to compare a value with
+        bad = (x < lower) | (x > upper) | (np.isnan(x) & differs) | (fixed & differs)
         if self.grid.stepped:
             bad |= differs & self.grid.misses(x)
         for at in self.columns.categories:
-            bad[:, at] = self.fixed[at] & differs[:, at]
+            bad[:, at] = differs[:, at] & (self.fixed[at] | ~self.choices(at)[x[:, at].astype(int)])
             if at in self.allowed:
                 bad[:, at] |= ~self.allowed[at][x[:, at].astype(int)]
         return np.asarray(bad.any(axis=1) | ~self.related(x))

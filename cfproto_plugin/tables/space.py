@@ -144,6 +144,11 @@ class FeatureSpace:
         lower, upper = self.rules.bounds(x)
         z = self.to_search(x)
         z_lower, z_upper = self.to_search(lower), self.to_search(upper)
+        if np.isnan(x).any():  # a missing value may stay so, wherever the range lies
+            z_lower, z_upper = (
+                np.where(np.isnan(x), side(bound, z), bound)
+                for side, bound in ((np.minimum, z_lower), (np.maximum, z_upper))
+            )
         for at, embedding in self.embeddings.items():
             choice = embedding[self.rules.choices(at)]
             fixed = self.rules.fixed[at]
@@ -168,7 +173,7 @@ class FeatureSpace:
     def decode(self, z: Array, rows: Rows) -> Array:
         """Search points (..., A) inside z_lower and z_upper as rows of the table; what did not move is the original."""
         if self.is_identity and not self.rounds:
-            return z
+            return z.astype(rows.table.dtype, copy=False)
         x = z if self.is_identity else z * self.factor.astype(z.dtype) + self.offset.astype(z.dtype)
         x = clip(x, rows.lower, rows.upper)
         if self.rules.grid.rounds:
@@ -178,7 +183,7 @@ class FeatureSpace:
             choices = self.rules.choices(at)
             x[..., at] = nearest_category(z[..., at], embedding, choices)
             moved[..., at] |= ~self.rules.keepable(at)[rows.table[..., at].astype(int)]
-        return np.asarray(np.where(moved, x, rows.table))
+        return np.asarray(np.where(moved, x.astype(rows.table.dtype, copy=False), rows.table))
 
     def broken(self, x: Array, rows: Rows) -> Array:
         """Which counterfactuals break a rule: (n,) bool."""
