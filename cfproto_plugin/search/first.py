@@ -55,8 +55,6 @@ def _asked(model: SearchModel, given: Given, rows: Array, known: Fingerprint) ->
         at, (answer, again) = asked.parts[0]
         known.check(Answer.of(*again))
         return Asked([(at, answer)], {})
-    if len(rows) == 1:
-        return asked
     parts, failed = [], {}
     strange = _peculiar(given, table)
     _, kind = np.unique(strange, axis=0, return_inverse=True)
