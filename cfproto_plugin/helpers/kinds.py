@@ -168,7 +168,7 @@ def join(x: Any, other: Any) -> Any:
     if not len(x) or not len(other):
         return x if len(x) else other
     if isinstance(x, np.ndarray):
-        return np.concatenate([x, other])
+        return np.concatenate([x, other], dtype=x.dtype)
     return load_pandas().concat([x, other], ignore_index=True)
 
 

@@ -304,7 +304,7 @@ def test_a_row_too_far_out_to_measure_is_an_error():
     e = explainer.explain([[1e300, 0.0, 0.0], [1.0, 0.0, 0.0]])
     assert e.found[1]
     assert e.status[0] == "error"
-    assert "row 0 holds 1e+300 in column 0, too far" in e.message[0]
+    assert "row 0 is 1e+300 in column 0, so far" in e.message[0]
 
 
 def test_logistic_regression_on_a_frame_with_a_missing_number():
