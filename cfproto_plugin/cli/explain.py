@@ -43,7 +43,7 @@ rules.toml has the fields of Features, and those of SearchConfig in [search]:
 \b
 Exit status:
   0  every row has a counterfactual
-  1  some rows have none; standard error says why
+  1  some rows have none, or cannot be read or predicted; standard error says why
   2  the model, a table, a rule or an option cannot be used
 """
 

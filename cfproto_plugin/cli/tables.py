@@ -38,7 +38,8 @@ def check_format(path: Path) -> None:
 def read_table(path: Path, like: Any = None) -> Any:
     """A CSV file as `pandas.read_csv` reads it, or a Parquet file.
 
-    like: the training table. What is text there is text here, even if every value happens to look like a number.
+    like: the training table. What is text there is text here, even if every value happens to look like a number; what
+    is a number there is one here, but for the cells that are none.
     """
     pandas = load_pandas()
     suffix = suffix_of(path, TABLES, "the table")
@@ -47,9 +48,23 @@ def read_table(path: Path, like: Any = None) -> Any:
     try:
         if suffix == ".parquet":
             return pandas.read_parquet(path, engine="pyarrow")
-        return pandas.read_csv(path, dtype=dict.fromkeys(texts, str))
+        table = pandas.read_csv(path, dtype=dict.fromkeys(texts, str))
+        return table if like is None else _with_numbers(table, like)
     except (OSError, ValueError) as error:
         raise InputError(f"the table {path} cannot be read: {reason(error)}") from error
+
+
+def _with_numbers(table: Any, like: Any) -> Any:
+    """A CSV has no dtypes: one cell that is no number makes a column of text, and whole numbers hide decimals."""
+    pandas = load_pandas()
+    for name in table.columns.intersection(like.columns):
+        wanted, column = like[name].dtype.kind, table[name]
+        if wanted == "f" and column.dtype.kind in "iu":
+            table[name] = column.astype(float)
+        elif wanted in "iuf" and is_text(column):
+            numbers = pandas.to_numeric(column, errors="coerce")
+            table[name] = numbers.astype(object).where(numbers.notna() | column.isna(), column)
+    return table
 
 
 def write_table(table: Any, path: Path) -> None:

@@ -28,6 +28,7 @@ from cfproto_plugin.tables.cells import (
     is_frame,
     listed,
     lookup,
+    number_dtype,
 )
 from cfproto_plugin.tables.given import Given
 from cfproto_plugin.tables.held import Held, held_in, same_held
@@ -131,10 +132,8 @@ class Columns:
 
     def _of_rows(self, raw: Any, unknown: Mapping[int, Sequence[Any]]) -> Columns:
         """The columns as these rows hold them: their dtypes, and the categories that are new in them."""
-        dtypes = self.dtypes
-        if is_frame(raw) and dtypes is not None:
-            dtypes = tuple(raw.dtypes)
-        found = held_in(raw, self.attributes)
+        dtypes = self._dtypes_of(raw)
+        found = held_in(raw, self.attributes, dtypes)
         held = self.held if found is None else found
         dtype = None if is_frame(raw) or raw.dtype.kind in "OUS" else raw.dtype
         if not unknown and same_held(held, self.held) and dtypes == self.dtypes and dtype == self.dtype:
@@ -149,6 +148,16 @@ class Columns:
             attributes[at] = attributes[at].with_unknown(others)
         return replace(self, dtypes=dtypes, attributes=tuple(attributes), held=held, dtype=dtype)
 
+    def _dtypes_of(self, raw: Any) -> tuple[Any, ...] | None:
+        """What frames for the model are made of: the dtypes of the rows; those of training for numbers in objects."""
+        if not is_frame(raw) or self.dtypes is None:
+            return self.dtypes
+        found = list(raw.dtypes)
+        for at in (attribute.sources[0] for attribute in self.attributes if attribute.levels is None):
+            if number_dtype(found[at]) is None:
+                found[at] = self.dtypes[at]
+        return tuple(found)
+
     def to_model(self, table: Array, *, floats: bool = False) -> Any:
         """A table as the model takes it; floats: arrays as floats of 32 or 64 bits, whatever the dtype of the rows."""
         if self.frames:
@@ -159,8 +168,9 @@ class Columns:
         return raw.astype(self.dtype, copy=False)
 
     def named(self, frame: Any) -> Any:
-        """A frame with the columns of the training data under the names that all frames for the model share."""
-        return frame.set_axis(self.labels, axis=1)
+        """A frame with the columns of the training data as all frames for the model have them: names and dtypes."""
+        frame = frame.set_axis(self.labels, axis=1)
+        return cast(frame, dict(zip(self.names or (), self.dtypes or (), strict=True)))
 
     def native(self, frame: Any) -> Any:
         """A pandas frame in the kind of the training data."""

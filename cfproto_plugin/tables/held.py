@@ -47,8 +47,11 @@ class Held(NamedTuple):
         return np.where(np.isinf(bound), bound, found).astype(np.float64)
 
 
-def held_in(raw: Any, attributes: Sequence[Attribute]) -> tuple[Held, ...] | None:
-    """The integers and the floats narrower than 64 bits in rows; None for an array of objects or text."""
+def held_in(raw: Any, attributes: Sequence[Attribute], dtypes: Sequence[Any] | None = None) -> tuple[Held, ...] | None:
+    """The integers and the floats narrower than 64 bits in rows; None for an array of objects or text.
+
+    dtypes: of the columns of a frame, where they are others than its own.
+    """
     numbers = np.array([attribute.levels is None for attribute in attributes])
     if not is_frame(raw):
         found = number_dtype(raw.dtype)
@@ -56,10 +59,10 @@ def held_in(raw: Any, attributes: Sequence[Attribute]) -> tuple[Held, ...] | Non
             return None
         places = {found.newbyteorder("="): numbers}
     else:
-        dtypes = [number_dtype(dtype) for dtype in raw.dtypes]
+        kinds = [number_dtype(dtype) for dtype in dtypes or raw.dtypes]
         places = {}
         for at in np.flatnonzero(numbers).tolist():
-            dtype = dtypes[attributes[at].sources[0]]
+            dtype = kinds[attributes[at].sources[0]]
             if dtype is not None:
                 places.setdefault(dtype.newbyteorder("="), np.zeros(len(attributes), dtype=bool))[at] = True
     single = set(places) == {np.dtype(np.float32)} and not (is_frame(raw) and not numbers.all())

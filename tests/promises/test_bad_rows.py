@@ -315,3 +315,20 @@ def test_logistic_regression_on_a_frame_with_a_missing_number():
     assert e.status[1] == "error"
     assert e.found.sum() == 3
     assert e.counterfactual["age"].dtype == "Int64"
+
+
+def test_a_bad_cell_does_not_make_the_column_unreadable_for_the_model():
+    """One string makes a column of objects, which models such as XGBoost refuse."""
+
+    def model(x):
+        if any(dtype.kind not in "iuf" for dtype in x.dtypes):
+            raise TypeError("columns of objects are not accepted")
+        return two_columns(np.asarray(x["age"] + x["income"] > 95))
+
+    train = FRAME[["age", "income"]]
+    rows = train[:5].astype(object)
+    rows.iloc[1, 0] = "old"
+    e = CounterfactualExplainer(model).fit(train).explain(rows)
+    assert (e.status == "error").tolist() == [False, True, False, False, False]
+    assert e.found.sum() == 4
+    assert all(isinstance(cell, int) for cell in e.counterfactual["age"][e.found])

@@ -1,0 +1,73 @@
+"""`cfproto explain` on rows that cannot be read or predicted."""
+
+from __future__ import annotations
+
+import json
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from cfproto_plugin.cli import main
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A pipeline, its training table, and five rows of which three are bad."""
+    path = tmp_path_factory.mktemp("bad")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=200).round(2), "job": rng.choice(["baker", "cook"], 200)})
+    columns = make_column_transformer((OneHotEncoder(), ["job"]), (StandardScaler(), ["a"]))
+    model = make_pipeline(columns, LogisticRegression()).fit(frame, frame["a"] + (frame["job"] == "cook") > 0.5)
+    joblib.dump(model, path / "model.joblib")
+    frame.to_csv(path / "train.csv", index=False)
+    (path / "rows.csv").write_text("a,job\n1,cook\n2,cok\nmuch,cook\n,cook\n0,baker\n", encoding="utf-8")
+    return path
+
+
+def explain(folder, *options):
+    given = [
+        "explain",
+        folder / "model.joblib",
+        "--train",
+        folder / "train.csv",
+        "--rows",
+        folder / "rows.csv",
+        *options,
+    ]
+    return CliRunner().invoke(main, list(map(str, given)))
+
+
+def test_bad_rows_are_written_with_their_reason_and_the_exit_status_is_one(folder):
+    result = explain(folder, "-o", folder / "answers.csv")
+    assert result.exit_code == 1, result.output
+    answers = pd.read_csv(folder / "answers.csv")
+    assert answers["status"].tolist() == ["found", "error", "error", "error", "found"]
+    assert "Did you mean 'cook'?" in answers["message"][1]
+    assert "row 2 holds 'much' in column 'a', which is not a number" in answers["message"][2]
+    assert "row 3 is NaN in column 'a'" in answers["message"][3]
+    assert answers["a"].isna().tolist() == [False, True, True, True, False]
+    assert "2 of 5 rows explained" in result.stderr
+    assert "row 1: error: " in result.stderr
+
+
+def test_json_has_the_bad_rows_too(folder):
+    result = explain(folder, "--json")
+    assert result.exit_code == 1
+    records = json.loads(result.stdout)
+    assert [record["status"] for record in records] == ["found", "error", "error", "error", "found"]
+    assert records[1]["original_class"] is None
+    assert records[1]["counterfactual"] is None
+
+
+def test_whole_numbers_in_a_csv_may_become_decimals_where_the_training_table_has_them(folder):
+    (folder / "rows.csv").write_text("a,job\n1,cook\n0,baker\n", encoding="utf-8")
+    result = explain(folder, "--json", "--immutable", "job")
+    assert result.exit_code == 0, result.output
+    assert any(record["counterfactual"]["a"] % 1 for record in json.loads(result.stdout))
