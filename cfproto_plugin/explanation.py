@@ -18,7 +18,7 @@ from cfproto_plugin.files.exact_json import decode, encode
 from cfproto_plugin.helpers.kinds import cells_of, library_of, load_pandas, take, to_pandas
 from cfproto_plugin.helpers.native import Kind
 from cfproto_plugin.report import as_html, as_text
-from cfproto_plugin.tables.cells import key_of
+from cfproto_plugin.tables.cells import is_missing, key_of
 from cfproto_plugin.tables.geometry import changed
 
 if TYPE_CHECKING:
@@ -248,8 +248,9 @@ class Explanation:
         """(n, *shape) bool: the cells that differ, in lines that have a counterfactual."""
         lines = np.flatnonzero(self.found)
         differ = np.zeros(np.shape(self.original), dtype=bool)
-        before, after = (_comparable(take(x, lines)) for x in (self.original, self.counterfactual))
-        differ[lines] = changed(after, before)
+        before, after = (to_pandas(take(x, lines)) for x in (self.original, self.counterfactual))
+        told_apart = _holds_objects(before) & _holds_objects(after)  # None and NaN, which only objects can be
+        differ[lines] = changed(_comparable(after, told_apart), _comparable(before, told_apart))
         return differ
 
 
@@ -257,14 +258,23 @@ def _plain(cell: Any) -> Any:
     return cell.item() if isinstance(cell, np.generic) else cell
 
 
-def _comparable(x: Any) -> Array:
-    """(n, *shape) cells. Missing objects are replaced: None and NaN are two values, and NA does not compare."""
-    cells = cells_of(to_pandas(x))
+def _holds_objects(x: Any) -> Array:
+    """(columns,) bool for a pandas frame, () for an array."""
+    dtypes = x.dtypes if library_of(x) is not None else x.dtype
+    return np.asarray(dtypes == np.dtype(object))
+
+
+def _comparable(x: Any, told_apart: Array) -> Array:
+    """(n, *shape) cells. What stands for a missing object equals itself, which NaN and NA do not.
+
+    told_apart: () or (columns,) bool: None and NaN are two values.
+    """
+    cells = cells_of(x)
     if cells.dtype != object:
         return cells
     keys = np.empty(cells.size, dtype=object)
-    for at, cell in enumerate(cells.ravel()):
-        keys[at] = key_of(cell)
+    for at, (cell, apart) in enumerate(zip(cells.ravel(), np.broadcast_to(told_apart, cells.shape).flat, strict=True)):
+        keys[at] = key_of(None if not apart and is_missing(cell) else cell)
     return keys.reshape(cells.shape)
 
 

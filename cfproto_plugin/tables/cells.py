@@ -27,6 +27,13 @@ def is_category(dtype: Any) -> bool:
     return getattr(dtype, "kind", "O") not in "iuf"
 
 
+def is_loose(dtype: Any) -> bool:
+    """Whether a column of this dtype holds text or objects of any kind: what people write, not what they mean."""
+    if isinstance(dtype, np.dtype):
+        return dtype.kind in "OUS"
+    return str(dtype).startswith(("str", "large_str"))
+
+
 def as_array(data: Any) -> Array:
     """Anything but a frame as an array; a list keeps numbers beside strings, and a cell that is itself a list."""
     if hasattr(data, "detach"):

@@ -26,9 +26,9 @@ from cfproto_plugin.tables.cells import (
     in_native_order,
     is_category,
     is_frame,
+    is_loose,
     listed,
     lookup,
-    number_dtype,
 )
 from cfproto_plugin.tables.given import Given
 from cfproto_plugin.tables.held import Held, held_in, same_held
@@ -149,14 +149,16 @@ class Columns:
         return replace(self, dtypes=dtypes, attributes=tuple(attributes), held=held, dtype=dtype)
 
     def _dtypes_of(self, raw: Any) -> tuple[Any, ...] | None:
-        """What frames for the model are made of: the dtypes of the rows; those of training for numbers in objects."""
+        """What frames for the model are made of: the dtypes of the rows.
+
+        Those of training where the rows hold text or objects in a column that was neither: strings stand for
+        categories, and one cell that is no number makes a column of objects.
+        """
         if not is_frame(raw) or self.dtypes is None:
             return self.dtypes
-        found = list(raw.dtypes)
-        for at in (attribute.sources[0] for attribute in self.attributes if attribute.levels is None):
-            if number_dtype(found[at]) is None:
-                found[at] = self.dtypes[at]
-        return tuple(found)
+        loose = [is_loose(dtype) for dtype in raw.dtypes]
+        pairs = zip(loose, raw.dtypes, self.dtypes, strict=True)
+        return tuple(known if free and not is_loose(known) else own for free, own, known in pairs)
 
     def to_model(self, table: Array, *, floats: bool = False) -> Any:
         """A table as the model takes it; floats: arrays as floats of 32 or 64 bits, whatever the dtype of the rows."""
