@@ -92,6 +92,10 @@ class Given:
         return flat.reshape(rows.shape)
 
     def _written_frame(self, frame: Any, table: Array, differs: Array) -> Any:
+        if self.columns.plain and is_frame(frame) and (frame.dtypes == table.dtype).all():
+            values = frame.to_numpy(copy=True)  # all at once: column by column takes milliseconds
+            values[differs] = table[differs]
+            return type(frame)(values, index=frame.index, columns=frame.columns)
         for line, source, cells in self._changes(table, differs):
             if is_frame(frame):
                 frame.isetitem(source, written(frame.iloc[:, source], line, cells))
