@@ -34,6 +34,15 @@ def is_loose(dtype: Any) -> bool:
     return str(dtype).startswith(("str", "large_str"))
 
 
+def with_categories(dtype: Any, values: Sequence[Any]) -> Any:
+    """A categorical dtype that holds these values too; another dtype as it is."""
+    if not hasattr(dtype, "categories"):
+        return dtype
+    known = list(dtype.categories)
+    new = [value for value in values if not is_missing(value) and value not in known]
+    return type(dtype)([*known, *new], ordered=dtype.ordered) if new else dtype
+
+
 def as_array(data: Any) -> Array:
     """Anything but a frame as an array; a list keeps numbers beside strings, and a cell that is itself a list."""
     if hasattr(data, "detach"):
@@ -205,9 +214,10 @@ def cast(frame: Any, dtypes: Mapping[Any, Any]) -> Any:
         if dtype == present:
             continue
         column = frame[name]
-        if isinstance(dtype, np.dtype) and dtype.kind in "iub" and bool(column.isna().any()):
+        lacks = isinstance(dtype, np.dtype) and dtype.kind in "iub" and bool(column.isna().any())
+        if lacks and not is_loose(present):
             continue
-        made = _exactly(column, dtype)
+        made = _exactly(column, np.dtype(np.float64) if lacks else dtype)  # as pandas does with a missing integer
         if made is not None:
             frame[name] = made
     return frame

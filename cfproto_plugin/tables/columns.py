@@ -29,6 +29,7 @@ from cfproto_plugin.tables.cells import (
     is_loose,
     listed,
     lookup,
+    with_categories,
 )
 from cfproto_plugin.tables.given import Given
 from cfproto_plugin.tables.held import Held, held_in, same_held
@@ -132,7 +133,7 @@ class Columns:
 
     def _of_rows(self, raw: Any, unknown: Mapping[int, Sequence[Any]]) -> Columns:
         """The columns as these rows hold them: their dtypes, and the categories that are new in them."""
-        dtypes = self._dtypes_of(raw)
+        dtypes = self._dtypes_of(raw, unknown)
         found = held_in(raw, self.attributes, dtypes)
         held = self.held if found is None else found
         dtype = None if is_frame(raw) or raw.dtype.kind in "OUS" else raw.dtype
@@ -148,7 +149,7 @@ class Columns:
             attributes[at] = attributes[at].with_unknown(others)
         return replace(self, dtypes=dtypes, attributes=tuple(attributes), held=held, dtype=dtype)
 
-    def _dtypes_of(self, raw: Any) -> tuple[Any, ...] | None:
+    def _dtypes_of(self, raw: Any, unknown: Mapping[int, Sequence[Any]]) -> tuple[Any, ...] | None:
         """What frames for the model are made of: the dtypes of the rows.
 
         Those of training where the rows hold text or objects in a column that was neither: strings stand for
@@ -158,7 +159,11 @@ class Columns:
             return self.dtypes
         loose = [is_loose(dtype) for dtype in raw.dtypes]
         pairs = zip(loose, raw.dtypes, self.dtypes, strict=True)
-        return tuple(known if free and not is_loose(known) else own for free, own, known in pairs)
+        found = [known if free and not is_loose(known) else own for free, own, known in pairs]
+        for at, others in unknown.items():
+            source = self.attributes[at].sources[0]
+            found[source] = with_categories(found[source], others)
+        return tuple(found)
 
     def to_model(self, table: Array, *, floats: bool = False) -> Any:
         """A table as the model takes it; floats: arrays as floats of 32 or 64 bits, whatever the dtype of the rows."""
