@@ -95,7 +95,7 @@ class Given:
         if self.columns.plain and is_frame(frame) and (frame.dtypes == table.dtype).all():
             values = frame.to_numpy(copy=True)  # all at once: column by column takes milliseconds
             values[differs] = table[differs]
-            return type(frame)(values, index=frame.index, columns=frame.columns)
+            return type(frame)(values, index=frame.index, columns=frame.columns).__finalize__(frame)
         for line, source, cells in self._changes(table, differs):
             if is_frame(frame):
                 frame.isetitem(source, written(frame.iloc[:, source], line, cells))
