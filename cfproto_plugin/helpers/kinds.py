@@ -151,7 +151,16 @@ def take(x: Any, lines: Any) -> Any:
         return x.iloc[lines]
     if library is not None and isinstance(lines, slice):
         lines = np.arange(len(x))[lines]
-    return x.take(np.asarray(lines)) if library == "pyarrow" else x[lines]
+    return _taken(x, np.asarray(lines)) if library == "pyarrow" else x[lines]
+
+
+def _taken(table: Any, lines: Array) -> Any:
+    """Rows of a pyarrow table by their numbers (n,); some types, such as string_view, can only be sliced."""
+    try:
+        return table.take(lines)
+    except NotImplementedError:
+        parts = [table.slice(int(line), 1) for line in lines]
+        return import_module("pyarrow").concat_tables(parts or [table.slice(0, 0)])
 
 
 def can_join(x: Any, other: Any) -> bool:

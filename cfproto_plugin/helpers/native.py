@@ -45,9 +45,16 @@ class Kind:
 def written_native(frame: Any, lines: Array, at: int, cells: Any) -> Any:
     """A frame of polars or pyarrow with these cells at the lines (m,) of its column number `at`."""
     library, name = str(library_of(frame)), names_of(frame)[at]
-    values = objects(values_of(frame[name]))
-    values[lines] = objects(_plain(cells))
-    return _with_column(frame, at, native_column(library, name, values.tolist(), types_of(frame)[at], nan=True))
+    values, kind = objects(values_of(frame[name])), types_of(frame)[at]
+    values[lines] = objects([_fitting(cell, str(kind).lower()) for cell in _plain(cells)])
+    return _with_column(frame, at, native_column(library, name, values.tolist(), kind, nan=True))
+
+
+def _fitting(cell: Any, kind: str) -> Any:
+    """A float as the whole number or truth value that a column of this kind holds in its place."""
+    if not isinstance(cell, float) or not cell.is_integer():
+        return cell
+    return bool(cell) if kind.startswith("bool") else int(cell) if "int" in kind else cell
 
 
 def blanked_native(frame: Any, gone: Array) -> Any:

@@ -200,6 +200,54 @@ def test_a_row_without_an_answer_holds_nulls_in_the_types_of_the_frame(library):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("kind", ["Int8", "UInt16", "Float32", "Boolean"])
+def test_one_hot_columns_of_a_frame_keep_their_types(library, kind):
+    import polars as pl
+
+    ones = pl.Series([0, 1] * 10).cast(getattr(pl, kind))
+    frame = as_library(pl.DataFrame({"x": ones, "z": 1 - ones.cast(pl.Int8), "q": np.arange(20.0)}), library)
+
+    def model(rows):
+        p = cells_of(rows)[:, 0].astype(float)
+        return np.stack([1 - p, p], axis=1)
+
+    rules = Features(one_hot={"group": ["x", "z"]})
+    e = CounterfactualExplainer(model, features=rules).fit(frame).explain(take(frame, [0, 1]))
+    assert schema_of(e.counterfactual) == schema_of(frame)
+    assert cells_of(e.counterfactual)[:, :2].tolist() == [[1, 0], [0, 1]]
+
+
+@pytest.mark.needs("pyarrow")
+def test_arrow_types_that_can_only_be_sliced_are_taken():
+    import pyarrow as pa
+
+    kinds = pa.schema([("a", pa.float64()), ("w", pa.string_view())])
+    frame = pa.table({"a": np.linspace(0, 1, 20), "w": ["u", "v"] * 10}, schema=kinds)
+
+    def model(rows):
+        p = cells_of(rows)[:, 0].astype(float)
+        return np.stack([1 - p, p], axis=1)
+
+    e = CounterfactualExplainer(model).fit(frame).explain(frame.slice(0, 3))
+    assert e.found.all()
+    assert e.counterfactual.schema == kinds
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_one_bad_row_of_a_frame_costs_no_other(library):
+    import polars as pl
+
+    frame, y = loans()
+    explainer = CounterfactualExplainer(pipeline().fit(as_library(frame, library), y)).fit(as_library(frame, library))
+    rows = frame[:3].with_columns(
+        pl.Series("income", [float("inf"), 30.0, 40.0]), pl.Series("job", ["cook", "smith", None])
+    )
+    e = explainer.explain(as_library(rows, library))
+    assert e.status.tolist() == ["error", "found", "found"]
+    assert cells_of(e.original).tolist() == cells_of(rows).tolist()
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
 def test_columns_that_are_missing_or_too_many_are_named(library):
     frame, y = loans()
     explainer = CounterfactualExplainer(pipeline().fit(as_library(frame, library), y)).fit(as_library(frame, library))
