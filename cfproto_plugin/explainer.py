@@ -109,7 +109,14 @@ class CounterfactualExplainer:
         pace = Pace()
         noise = fitted.noise_of(given.table.dtype)
         model = SearchModel(
-            fitted.classifier, space, len(fitted.classes), fitted.tuning, pace, given=given, noise=noise
+            fitted.classifier,
+            space,
+            len(fitted.classes),
+            fitted.tuning,
+            pace,
+            given=given,
+            noise=noise,
+            min_proba=fitted.config.min_proba,
         )
         answer, errors = first_look(model, given, fitted.fingerprint)
         errors = {**space.without_place(given.table), **errors}

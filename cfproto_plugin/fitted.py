@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from cfproto_plugin.config import SearchConfig
-from cfproto_plugin.errors import ConfigError, InputError
+from cfproto_plugin.errors import ConfigError, InputError, ModelError
 from cfproto_plugin.features import Features
 from cfproto_plugin.helpers.frames import check_known_columns
+from cfproto_plugin.helpers.probabilities import check_probabilities
 from cfproto_plugin.plugins import Adapted, adapted, fitted_provider, make, own_copy, registry, space_of
 from cfproto_plugin.protocols import Array, CategoryDistance, GradientAdapter, ModelAdapter, PrototypeProvider
 from cfproto_plugin.search.fingerprint import Fingerprint
@@ -29,6 +30,7 @@ from cfproto_plugin.tables.splits import Splits
 
 log = logging.getLogger(__name__)
 _COMPARED = 64  # training rows near the boundary that are recomputed, to see how far that is from the model
+_TRIED = 4  # training rows that an encoder and an autoencoder are tried on
 _PER_CLASS = 8  # prototypes of each class the path may try; the first is the paper's
 
 
@@ -78,6 +80,7 @@ class Fitted:
         columns, given = Columns.learn(data, features, accepts_frames=models.classifier.accepts_frames)
         check_known_columns(columns.names, models.classifier.feature_names)
         train = given.table
+        models = _with_gradients_that_work(models, columns, train)
         _check_settings(config, models, train.shape[1])
         space = _numeric_space(columns, train, features, models)
         provider = make_provider(prototypes, config, models.encoder, seed)
@@ -85,6 +88,8 @@ class Fitted:
         plan = make_plan(config, _situation(models, columns, latent=encoder is not None))
         model = SearchModel(models.classifier, space, given=given)
         answer = model.training_answer(train)
+        check_probabilities(answer.proba, "the training data")
+        _check_transforms(models, space.shape, train)
         classes = models.classifier.classes(answer.proba.shape[1])
         absent = _absent(answer.label, classes)
         measure = make_distance(distance, seed)
@@ -104,7 +109,7 @@ class Fitted:
         )
         k = None if not isinstance(prototypes, str) else config.k or _default_k(prototypes, models.encoder)
         noise = _noise(models.classifier, model, train, answer)
-        fingerprint = Fingerprint.take(given, answer, noise[0][1])
+        fingerprint = Fingerprint.take(given, answer, noise[0][1], decides=model.decides)
         return cls(models.classifier, space, classes, absent, _settled(config, plan, k), guide, noise, fingerprint)
 
     def noise_of(self, dtype: np.dtype[Any]) -> Noise:
@@ -198,7 +203,9 @@ def _check_settings(config: SearchConfig, models: Models, columns: int) -> None:
 
 def _noise(adapter: Adapted, model: SearchModel, train: Array, answer: Answer) -> tuple[tuple[str, Noise], ...]:
     """Measure the noise of the model, and how far it is from its recomputation, also in float32 if that is narrower."""
-    noise = Noise() if adapter.row_by_row else noise_of(model.own_proba, train, answer.proba, partial(_between, model))
+    guided = adapter.labels is not None and adapter.scores is not None
+    ask, proba = (model.quick, model.quick(train)) if guided else (model.own_proba, answer.proba)
+    noise = Noise() if adapter.row_by_row else noise_of(ask, train, proba, partial(_between, model))
     if noise.random:
         log.warning(
             "the model gave different answers to the same rows twice: what is found cannot be guaranteed, and a model "
@@ -206,7 +213,7 @@ def _noise(adapter: Adapted, model: SearchModel, train: Array, answer: Answer) -
         )
     if adapter.vjp is not None:  # smooth, so that rounding decides near the boundary, seen or not
         noise = noise._replace(own=max(noise.own, 4 * float(np.finfo(answer.proba.dtype).eps)))
-    if not model.is_quick:
+    if guided or not model.is_quick:
         return ((train.dtype.name, noise),)
     near = np.argsort(margins(answer.proba), kind="stable")[:_COMPARED]
     found = [(train.dtype.name, noise._replace(quick=as_margin(model.quick(train[near]), answer.proba[near])))]
@@ -223,6 +230,40 @@ def _between(model: SearchModel, a: Array, b: Array, t: Array) -> Array:
     rows = model.space.rules.grid.snap(a + t * (b - a)).astype(a.dtype, copy=False)
     chosen = np.where(t < 0.5, a, b)  # noqa: PLR2004 half-way
     return np.where([attribute.levels is not None for attribute in attributes], chosen, rows)
+
+
+def _with_gradients_that_work(models: Models, columns: Columns, train: Array) -> Models:
+    """Leave out the gradient of a classifier that has none after all, such as a module that runs under `no_grad`."""
+    if models.classifier.vjp is None or not columns.plain or np.isnan(train[:1]).any():
+        return models
+    try:
+        proba, pull = models.classifier.vjp(train[:1].reshape(1, *columns.shape))
+        pull(np.zeros_like(proba))
+    except Exception as error:  # noqa: BLE001 whatever the framework raises; a model that cannot predict says so next
+        log.info("the model is used without gradients: %s", error)
+        return replace(models, classifier=replace(models.classifier, vjp=None))
+    return models
+
+
+def _check_transforms(models: Models, shape: tuple[int, ...], train: Array) -> None:
+    """Ask encoder and autoencoder about a few training rows: numbers, and an autoencoder in the shape of the rows."""
+    rows = train[:_TRIED].reshape(-1, *shape)
+    for name, other in (("encoder", models.encoder), ("autoencoder", models.autoencoder)):
+        if other is None or np.isnan(rows).any():
+            continue
+        found = np.asarray(other.predict(rows))
+        if name == "autoencoder" and found.shape != rows.shape:
+            raise ModelError(
+                f"the autoencoder returned shape {found.shape} for rows of shape {rows.shape}; expected the same shape",
+                plugin=other.plugin,
+            )
+        if not np.isfinite(found).all():
+            row = int(np.argwhere(~np.isfinite(found))[0, 0])
+            raise ModelError(
+                f"the {name} returned {found[row].ravel()[:4]} for row {row} of the training data; expected finite "
+                "numbers",
+                plugin=other.plugin,
+            )
 
 
 def _gradient(adapter: Adapted | None, config: SearchConfig) -> GradientAdapter | None:

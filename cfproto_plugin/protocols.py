@@ -85,6 +85,13 @@ class Capabilities(Protocol):
         """
         ...
 
+    def scores(self, x: Array) -> Array:
+        """Numbers (n, k), rows summing to one, whose largest column is that of `labels`, for adapters that have it.
+
+        They lead the search, where labels alone give no direction and probabilities the wrong one, and confirm nothing.
+        """
+        ...
+
     def quick(self, x: Array) -> Array:
         """What `predict` returns, recomputed faster, equal up to rounding. The search uses it; it confirms nothing."""
         ...

@@ -145,7 +145,12 @@ def model_of(name: str, classes: int):
 
 
 def labels(adapter, x) -> np.ndarray:
-    return adapter.classes[adapter.predict(x).argmax(axis=1)]
+    """The classes that the adapter says the model decides for, which scores must lead to."""
+    if adapter.labels is None:
+        return adapter.classes[adapter.predict(x).argmax(axis=1)]
+    decided = adapter.labels(x)
+    assert np.array_equal(adapter.scores(x).argmax(axis=1), decided)
+    return adapter.classes[decided]
 
 
 def thresholds(adapter) -> list[np.ndarray] | None:

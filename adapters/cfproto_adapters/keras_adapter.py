@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ MEANINGS: dict[str, Meaning] = {
 PASSING = frozenset(["AddV2", "Cast", "EnsureShape", "ExpandDims", "Identity", "Reshape", "Squeeze", "StridedSlice"])
 
 _making = threading.RLock()  # one thread at a time builds or compiles a model
+_home: list[int] = []  # the process in which TensorFlow was first used here; a fork of it inherits the number
 
 
 @hookimpl
@@ -77,6 +79,7 @@ class TensorFlowNetwork:
     def __init__(self, model: Any) -> None:
         import tensorflow as tf
 
+        _require_own_process(str(model.name))
         self._model = model
         self.name = str(model.name)
         inputs = getattr(model, "inputs", None)
@@ -113,6 +116,7 @@ class TensorFlowNetwork:
         """A copy of x in the dtype of the model's input: the caller may change x before the pullback runs."""
         import tensorflow as tf
 
+        _require_own_process(self.name)
         return tf.constant(np.array(x, dtype=self._dtype))
 
     def _run(self, name: str, x: Array, *tensors: Any) -> Any:
@@ -194,6 +198,17 @@ def _call(model: Any, rows: Any) -> Any:
     nested = isinstance(structure, list | tuple | dict)
     scores = model(keras.tree.pack_sequence_as(structure, [rows]) if nested else rows, training=False)
     return scores[0] if isinstance(scores, list | tuple) and len(scores) == 1 else scores
+
+
+def _require_own_process(model: str) -> None:
+    """TensorFlow waits for ever in a fork of a process that has used it."""
+    if not _home:
+        _home.append(os.getpid())
+    if _home[0] != os.getpid():
+        raise ModelError(
+            f"{model} runs on TensorFlow, which hangs in a process that was forked after it was used. Start processes "
+            'by multiprocessing.get_context("spawn"), or load the model and fit the explainer in the new process.'
+        )
 
 
 def _build(model: Any, rows: Any) -> None:

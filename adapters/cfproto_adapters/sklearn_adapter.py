@@ -4,7 +4,8 @@
     SklearnGradientAdapter    linear models and multi-layer perceptrons, also behind affine steps: exact gradients
     SklearnTreeAdapter        trees, forests, boosting, models made of them, also behind scalers: trees or thresholds
 
-The class with the largest probability is the class `model.predict` returns: `sklearn_parts.probabilities` says how.
+The class with the largest probability is the class `model.predict` returns, or the adapter has `labels`:
+`sklearn_parts.probabilities` says where.
 """
 
 from __future__ import annotations
@@ -37,14 +38,15 @@ def cfproto_adapters() -> list[AdapterSpec]:
 
 def sklearn_adapter(model: Any, *, role: Role = "classifier") -> SklearnAdapter:
     """Return the adapter that fits the model: with gradients where they are exact, with thresholds for trees."""
-    model = unwrap(model)
     return _classifier(model) if role == "classifier" else _transform(model)
 
 
 class SklearnAdapter:
     """A fitted model through a function of its rows.
 
-    function: rows -> the output of the model's own methods. quick: the same recomputed, None where it is not.
+    function: rows -> the output of the model's own methods. quick: the same recomputed, None where it is not. labels,
+    scores: rows -> the columns of its decisions, and probabilities whose largest lead to them; None where the largest
+    probability decides.
     images: the output of an autoencoder trained on flattened images gets their shape back.
     """
 
@@ -56,6 +58,8 @@ class SklearnAdapter:
         function: Function,
         *,
         quick: Function | None = None,
+        labels: Function | None = None,
+        scores: Function | None = None,
         classes: Array | None = None,
         images: bool = False,
     ) -> None:
@@ -63,6 +67,8 @@ class SklearnAdapter:
         self._function = function
         self._images = images
         self.quick = quick
+        self.labels = labels
+        self.scores = scores
         self.accepts_frames = rows.accepts_frames
         self.feature_names = rows.names
         if classes is not None:
@@ -118,9 +124,11 @@ class SklearnTreeAdapter(SklearnAdapter):
         quick: Function | None,
         thresholds: list[Array] | None,
         classes: Array,
+        labels: Function | None = None,
+        scores: Function | None = None,
         row_by_row: bool = False,
     ) -> None:
-        super().__init__(rows, function, quick=quick, classes=classes)
+        super().__init__(rows, function, quick=quick, labels=labels, scores=scores, classes=classes)
         self._thresholds = thresholds
         self.row_by_row = row_by_row
 
@@ -135,19 +143,28 @@ class SklearnTreeAdapter(SklearnAdapter):
         return self._thresholds
 
 
-def _classifier(model: Any) -> SklearnAdapter:
+def _classifier(source: Any) -> SklearnAdapter:
+    """source: as the user passed it. Fitting it again may make a new model inside."""
     from cfproto_adapters.sklearn_parts.chains import classifier_chain
-    from cfproto_adapters.sklearn_parts.probabilities import probabilities, recomputed
+    from cfproto_adapters.sklearn_parts.probabilities import answers, recomputed, scores
     from cfproto_adapters.sklearn_parts.splits import splits
     from cfproto_adapters.sklearn_parts.trees import Walk
 
+    model = unwrap(source)
     _require_classifier(model)
-    rows, classes, function = Rows(model), np.asarray(model.classes_), probabilities(model)
+    rows, classes, (function, labels) = Rows(model), np.asarray(model.classes_), answers(source)
     chain = classifier_chain(model)
-    if chain is not None:
+    if chain is not None and labels is None:
         return SklearnGradientAdapter(rows, function, chain, classes=classes)
     quick = recomputed(model)
     thresholds = None if isinstance(quick, Walk) else splits(model)
+    if labels is not None:
+        leading = quick or scores(model)
+        if thresholds is None:
+            return SklearnAdapter(rows, function, labels=labels, scores=leading, classes=classes)
+        return SklearnTreeAdapter(
+            rows, function, quick=None, thresholds=thresholds, labels=labels, scores=leading, classes=classes
+        )
     if isinstance(quick, Walk) or thresholds is not None:
         # several threads add up the trees of a forest in the order in which they finish
         steady = isinstance(quick, Walk) and getattr(model, "n_jobs", None) in {None, 1}
@@ -158,6 +175,7 @@ def _classifier(model: Any) -> SklearnAdapter:
 
 
 def _transform(model: Any) -> SklearnAdapter:
+    model = unwrap(model)
     from sklearn.base import is_regressor
 
     from cfproto_adapters.sklearn_parts.chains import transform_chain

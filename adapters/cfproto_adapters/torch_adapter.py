@@ -13,7 +13,7 @@ import numpy as np
 from cfproto_adapters.files import TORCH
 from cfproto_plugin import AdapterSpec, hookimpl
 from cfproto_plugin.errors import ModelError
-from cfproto_plugin.helpers import Meaning, NetworkAdapter, Output
+from cfproto_plugin.helpers import Meaning, NetworkAdapter, Output, logits_of
 from cfproto_plugin.protocols import Pullback
 
 if TYPE_CHECKING:
@@ -117,6 +117,11 @@ class TorchNetwork:
 
         tensors = itertools.chain(self._model.parameters(), self._model.buffers())
         first = next((tensor for tensor in tensors if tensor.is_floating_point()), None)
+        if first is not None and first.device.type == "meta":
+            raise ModelError(
+                f"{self.name} is on the meta device, where tensors have no values. Load its weights, such as with "
+                'model.to_empty(device="cpu") and load_state_dict.'
+            )
         dtype = torch.float32 if first is None else first.dtype
         rows = torch.from_numpy(np.array(x, dtype=np.float64 if dtype == torch.float64 else np.float32, order="C"))
         return rows if first is None else rows.to(first.device, dtype)
@@ -126,7 +131,7 @@ class TorchNetwork:
 
         try:
             with evaluation(self._modules()) as switched:
-                scores = self._call(rows)
+                scores = _one_tensor(self._call(rows))
         except Exception as error:
             raise ModelError(
                 f"{self.name} failed on rows of shape {x.shape}: {type(error).__name__}: {error}\n"
@@ -145,6 +150,14 @@ class TorchNetwork:
             f"the output of {self.name} has no gradient with respect to its input. Make its forward pass "
             "differentiable, or pass a function x -> probabilities instead of the module."
         )
+
+
+def _one_tensor(output: Any) -> Any:
+    """The scores in what a module returned: its `logits`, as Hugging Face has them, or the first of a tuple or list."""
+    logits = logits_of(output)
+    if logits is not None:
+        return logits
+    return output[0] if isinstance(output, tuple | list) and len(output) else output
 
 
 @contextmanager

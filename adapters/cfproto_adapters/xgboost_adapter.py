@@ -66,6 +66,9 @@ def xgboost_adapter(
             f"{_name(model)} cannot be used as {role!r}: XGBoost models are used as classifiers only. Pass a network."
         )
     booster = _booster(model)
+    own = type(model).__module__.partition(".")[0] != "xgboost"  # a subclass may predict in a way of its own
+    if own and hasattr(model, "predict_proba") and iteration_range is None:
+        return XGBoostSubclassAdapter(model, booster, json.loads(booster.save_config())["learner"])
     config = json.loads(booster.save_config())["learner"]
     linear = config["gradient_booster"]["name"] == "gblinear"
     return (XGBoostLinearAdapter if linear else XGBoostTreeAdapter)(model, booster, config, iteration_range)
@@ -85,6 +88,8 @@ class XGBoostAdapter:
     ) -> None:
         self._booster = booster
         self._source = model
+        self._config = config
+        self._linear = config["gradient_booster"]["name"] == "gblinear"
         self._objective = _checked_objective(model, config)
         self._margin = self._objective in FROM_MARGINS
         self._missing = getattr(model, "missing", math.nan)
@@ -225,6 +230,34 @@ class XGBoostTreeAdapter(XGBoostAdapter):
         if self._n_groups > 1:
             return np.broadcast_to(base, self._n_groups).copy()
         return base - self._cut if self._objective == "binary:logitraw" else np.asarray(logit(base))
+
+
+class XGBoostSubclassAdapter(XGBoostAdapter):
+    """A class of the user's: its own `predict_proba` and `predict`. The splits of its trees guide the search."""
+
+    def predict(self, x: Array) -> Array:
+        self._require_same_booster()
+        return np.asarray(self._source.predict_proba(self._rows(x)))
+
+    def labels(self, x: Array) -> Array:
+        """Return the columns (n,) of the labels that its `predict` returns."""
+        found = np.asarray(self._source.predict(self._rows(x))).reshape(-1, 1)
+        is_label = found == self.classes
+        if not is_label.any(axis=1).all():
+            row = int(np.argmin(is_label.any(axis=1)))
+            raise ModelError(
+                f"predict of {_name(self._source)} returned {found[row, 0]!r}, which is none of its classes_ "
+                f"{list(self.classes)}"
+            )
+        return np.asarray(is_label.argmax(axis=1))
+
+    def thresholds(self) -> list[Array] | None:
+        """Return the t of the splits x < t by column; None for a linear booster."""
+        if self._linear:
+            return None
+        trees = XGBoostTreeAdapter(self._booster, self._booster, self._config)
+        found = trees.trees()
+        return trees.thresholds() if found is None else tree_thresholds(found)
 
 
 class XGBoostLinearAdapter(XGBoostAdapter):

@@ -7,7 +7,15 @@ from cfproto_plugin.helpers.frames import FrameColumns, column_order, numbers_of
 from cfproto_plugin.helpers.kinds import library_of, load_pandas, take, to_pandas
 from cfproto_plugin.helpers.nearest import nearest_first
 from cfproto_plugin.helpers.networks import Network, NetworkAdapter
-from cfproto_plugin.helpers.probabilities import Meaning, Output, ScoreReader, score_rows, softmax, two_columns
+from cfproto_plugin.helpers.probabilities import (
+    Meaning,
+    Output,
+    ScoreReader,
+    logits_of,
+    score_rows,
+    softmax,
+    two_columns,
+)
 from cfproto_plugin.helpers.trees import tree_probabilities, tree_scores, tree_thresholds
 
 __all__ = [
@@ -20,6 +28,7 @@ __all__ = [
     "column_order",
     "library_of",
     "load_pandas",
+    "logits_of",
     "nearest_first",
     "numbers_of",
     "score_rows",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
-from typing import Literal, TypeAlias, get_args
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -34,6 +34,34 @@ def two_columns(positive: Array) -> Array:
     columns[:, 1] = positive.reshape(-1)
     np.subtract(1, columns[:, 1], out=columns[:, 0])
     return columns
+
+
+def logits_of(output: Any) -> Any:
+    """The logits in what a model returned: the attribute or key "logits", as of Hugging Face; None if it has none."""
+    if isinstance(output, Mapping):
+        return output.get("logits")
+    return getattr(output, "logits", None)
+
+
+def check_probabilities(proba: Array, what: str) -> None:
+    """Refuse numbers (n, k) outside [0, 1]; say so if rows do not sum to one. what: the rows, for messages."""
+    outside = ((proba < -SUM_TOLERANCE) | (proba > 1 + SUM_TOLERANCE)).any(axis=1)
+    if outside.any():
+        row = int(outside.argmax())
+        raise ModelError(
+            f"the model returned {proba[row]} for row {row} of {what}; expected probabilities, numbers from 0 to 1 "
+            "that sum to 1. Return softmax(scores) where these are logits, and divide percentages by 100."
+        )
+    away = np.abs(proba.sum(axis=1) - 1) > SUM_TOLERANCE
+    if away.any():
+        row = int(away.argmax())
+        log.warning(
+            "the model returned %s for row %d of %s, which do not sum to one: the largest decides, and min_proba is "
+            "compared with these numbers as they are",
+            proba[row],
+            row,
+            what,
+        )
 
 
 def score_rows(scores: Array, n: int, model: str) -> Array:
@@ -102,7 +130,8 @@ class ScoreReader:
     ) -> Meaning:
         """Several threads may decide at once: the first answer stays."""
         probes = _probes(x)
-        likely = _are_probabilities(score_rows(scores_of(probes), len(probes), self._model))
+        rows = score_rows(scores_of(probes), len(probes), self._model)
+        likely = _are_probabilities(rows)
         by_values: Meaning = "probabilities" if likely else "logits"
         told: Meaning | None = None if self._output == "auto" else self._output
         last = None if told or ending is None else ending(probes[:1])
@@ -118,6 +147,14 @@ class ScoreReader:
             if self._meaning is None:
                 self._meaning = found
                 log.info("%s: output read as %s, from %s", self._model, found, source)
+                if told is None and rows.shape[1] == 1 and not likely:
+                    log.warning(
+                        "%s has one output that is no probability, such as %g: it is read as the log-odds of the "
+                        'second class. Pass adapt(model, output="logits") to say so; what a regressor predicts has no '
+                        "classes, and its answers would mean nothing.",
+                        self._model,
+                        rows[0, 0],
+                    )
         return self._meaning
 
 

@@ -106,6 +106,7 @@ class Adapted:
     quick: Callable[[Array], Array]  # for searching: the adapter's recomputation, or `predict` itself
     vjp: Callable[[Array], tuple[Array, Pullback]] | None
     labels: Callable[[Array], Array] | None
+    scores: Callable[[Array], Array] | None
     accepts_frames: bool
     row_by_row: bool
     feature_names: tuple[str, ...] | None
@@ -138,6 +139,7 @@ class Adapted:
             quick=call("quick") or call("predict"),
             vjp=call("vjp", GradientCall),
             labels=call("labels"),
+            scores=call("scores"),
             accepts_frames=bool(getattr(adapter, "accepts_frames", False)),
             row_by_row=getattr(adapter, "row_by_row", False) is True,
             feature_names=None if names is None else tuple(map(str, names)),

@@ -132,7 +132,7 @@ class Judge:
         known = self.model.quick(table) if proba is None else proba
         if self.reached is not None:
             self.reached.note(self, table, row, known)
-        return self.margin_by(known, self.model.decision(table) if self.model.decides else None, row)
+        return self.margin_by(known, self.model.quick_decision(table), row)
 
     def margin_by(self, proba: Array, decision: Array | None, row: Array, *, own: bool = False) -> Array:
         """The margin by what a model says: probabilities (m, k), and its own decision (m,) if it has one.

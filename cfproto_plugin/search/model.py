@@ -54,6 +54,7 @@ class SearchModel:
         *,
         given: Given | None = None,
         noise: Noise | None = None,
+        min_proba: float | None = None,
     ) -> None:
         self.space = space
         self.pace = pace or Pace()
@@ -65,6 +66,8 @@ class SearchModel:
         self.decides = adapted.labels is not None  # the class of a row is the model's own decision
         self.noise = noise or Noise()
         self._itself = False
+        # scores say which class is decided for, not how probable it is
+        self._guided = self.decides and adapted.scores is not None and min_proba is None
         self._adapted = adapted
         self._n_classes = n_classes
         tuning = tuning or Tuning()
@@ -78,7 +81,7 @@ class SearchModel:
     @property
     def is_quick(self) -> bool:
         """Whether `quick` is not the model's own answer."""
-        return self._adapted.has_quick
+        return self._adapted.has_quick or self._guided
 
     @contextmanager
     def asking_itself(self) -> Iterator[None]:
@@ -92,11 +95,14 @@ class SearchModel:
     def quick(self, table: Array) -> Array:
         """Probabilities (n, k) of rows (n, A) for searching, equal to the model's own up to rounding.
 
+        Scores, whose largest is the class, for a model that has such and decides by a rule of its own.
         Where decoding rounds, many rows are alike: each is predicted once. NaN where the model fails. A model without
         noise may decide by a tie: rows that rounding could tie or untie are asked of the model itself.
         """
         if self._itself:
             return self.own_proba(table)
+        if self._guided and self._adapted.scores is not None:
+            return self._proba(table, self._adapted.scores)
         proba = self._proba(table, self._adapted.quick, floats=self.is_quick)
         if self.noise.quick and not self.noise.own:
             near = np.flatnonzero(margins(proba) <= self.noise.quick)
@@ -104,6 +110,10 @@ class SearchModel:
                 proba = proba.copy()
                 proba[near] = self.own_proba(table[near])
         return proba
+
+    def quick_decision(self, table: Array) -> Array | None:
+        """The model's own decision (n,) where `quick` does not tell it."""
+        return self.decision(table) if self.decides and (self._itself or not self._guided) else None
 
     def answer(self, table: Array, x: Array | None = None) -> Answer:
         """What the model itself says of rows (n, A); x (n,): the user's rows that they are changes of."""

@@ -64,7 +64,7 @@ def adapter_checks(
     no_limit = "" if known.max_rows is not None else "the adapter has no max_rows"
     no_trees = transform or frame or ("" if _has(lambda: known.trees) else "the adapter has no trees()")
     no_names = "" if known.feature_names is not None else "the adapter has no feature_names"
-    no_order = no_names if frame else "the rows are no DataFrame"
+    no_order = no_names or ("" if frame or known.accepts_frames else "the adapter takes no DataFrames")
     no_vjp = frame or ("" if known.vjp is not None else "the adapter has no vjp(x)")
     no_splits = frame or ("" if _has(lambda: known.thresholds) else "the adapter has no thresholds()")
     unknown = "the model was not given" if model is None else ""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cfproto_plugin.helpers import tree_probabilities, tree_thresholds
+from cfproto_plugin.helpers import load_pandas, tree_probabilities, tree_thresholds
 from cfproto_plugin.plugins import Adapted
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.testing.kit import in_batches, predict, require, require_close
@@ -64,8 +64,13 @@ def a_batch_of_max_rows_is_predicted(adapter: Any, x: Any, *, atol: float = 1e-5
 
 
 def columns_of_a_frame_may_come_in_any_order(adapter: Any, x: Any, *, atol: float = 1e-5) -> None:
-    turned = x[list(x.columns)[::-1]]
-    require_close(predict(adapter, turned), predict(adapter, x), atol, "a frame with its columns reversed differs")
+    """An array is made a frame with the adapter's own names; its columns are reversed, and moved by one."""
+    names = Adapted.of(adapter, "adapter").feature_names or ()
+    frame = x if hasattr(x, "columns") else load_pandas().DataFrame(x, columns=list(names))
+    columns = list(frame.columns)
+    for order, what in ((columns[::-1], "reversed"), (columns[1:] + columns[:1], "moved by one")):
+        turned = predict(adapter, frame[order])
+        require_close(turned, predict(adapter, frame), atol, f"a frame with its columns {what} differs")
 
 
 def _at_thresholds(rows: Array, splits: list[Array]) -> Array:

@@ -229,7 +229,7 @@ def test_meaning_of_the_output_is_read_off_the_last_operation_once_and_logged(na
     with caplog.at_level(logging.INFO, logger="cfproto_plugin"):
         adapter.predict(ROWS)
         adapter.predict(ROWS)
-    (record,) = caplog.records
+    (record,) = (record for record in caplog.records if record.levelname == "INFO")
     assert record.getMessage().endswith(f"output read as {meaning}, from its last operation")
 
 

@@ -199,7 +199,7 @@ def two_outputs(model):
         (lambda: two_outputs(make_pipeline(StandardScaler(), mlp())), "several outputs"),
         (lambda: two_outputs(OneVsRestClassifier(LogisticRegression())), "several outputs"),
         (lambda: Forest(3).fit(table(2)[0], np.zeros(len(table(2)[0]))), "only the class"),
-        (lambda: fitted(OutputCodeClassifier(LogisticRegression(), random_state=0), 3), "CalibratedClassifierCV"),
+        (lambda: fitted(OutputCodeClassifier(LogisticRegression(), random_state=0), 3), "OneVsRestClassifier"),
         (lambda: fitted(ensemble.VotingClassifier([("a", LogisticRegression())]), 2), "voting='soft'"),
     ],
 )

@@ -49,14 +49,15 @@ def test_decisions_become_probabilities_by_the_logistic_function_or_the_softmax(
 
 @pytest.mark.filterwarnings("ignore:.*probability.*:FutureWarning")
 @pytest.mark.parametrize("classes", [2, 3])
-def test_svc_with_probabilities_follows_predict_not_predict_proba(classes):
+def test_svc_with_probabilities_decides_by_predict_and_reports_predict_proba(classes):
     x, y = table(classes)
     model = SVC(probability=True, C=0.05, gamma=2.0, random_state=0).fit(x, y)
     rows = perturbed(classes, 2000)
     assert (model.classes_[model.predict_proba(rows).argmax(axis=1)] != model.predict(rows)).any()
-    p = sklearn_adapter(model).predict(rows)
-    assert np.array_equal(p.argmax(axis=1), model.predict(rows))
-    assert np.array_equal(p, sklearn_adapter(SVC(C=0.05, gamma=2.0).fit(x, y)).predict(rows))
+    adapter = sklearn_adapter(model)
+    assert np.array_equal(adapter.predict(rows), model.predict_proba(rows))
+    assert np.array_equal(labels(adapter, rows), model.predict(rows))
+    assert np.array_equal(adapter.scores(rows), sklearn_adapter(SVC(C=0.05, gamma=2.0).fit(x, y)).predict(rows))
 
 
 def test_svc_probabilities_come_from_the_decisions_whatever_their_shape():
@@ -96,7 +97,7 @@ NAMES = np.array(["benign", "malign"])
         TunedThresholdClassifierCV(LinearSVC(), scoring="balanced_accuracy", cv=2),
     ],
 )
-def test_a_threshold_moves_to_one_half(model):
+def test_a_moved_threshold_decides_and_scores_move_it_to_one_half(model):
     x, y = table(2)
     model = clone(model).fit(x, NAMES[y])
     adapter = sklearn_adapter(model)
@@ -113,10 +114,9 @@ def test_a_score_on_the_threshold_belongs_to_the_positive_class_and_prefit_model
     adapter = sklearn_adapter(model)
     assert on_it
     assert np.array_equal(labels(adapter, perturbed(2)), model.predict(perturbed(2)))
-    p = adapter.predict(perturbed(2))[:, 1]
-    assert np.array_equal(
-        np.argsort(p, kind="stable"), np.argsort(forest.predict_proba(perturbed(2))[:, 1], kind="stable")
-    )
+    own, p = forest.predict_proba(perturbed(2)), adapter.scores(perturbed(2))[:, 1]
+    assert np.array_equal(adapter.predict(perturbed(2)), own)
+    assert np.array_equal(np.argsort(p, kind="stable"), np.argsort(own[:, 1], kind="stable"))
 
 
 class Contrary(ClassifierMixin, BaseEstimator):

@@ -9,10 +9,12 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, SGDClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
-from cfproto_plugin import CounterfactualExplainer
+from cfproto_plugin import CounterfactualExplainer, SearchConfig
 from cfproto_plugin.search.noise import Noise, noise_of
 
 X, Y = load_breast_cancer(return_X_y=True)
@@ -129,3 +131,64 @@ def test_a_model_that_fails_between_its_training_rows_is_fitted_all_the_same():
         return model.predict_proba(x)
 
     assert CounterfactualExplainer(picky).fit(X).fitted_ is not None
+
+
+def subclass_of(base):
+    class Strict(base):
+        """Decides for class 1 only above 0.8."""
+
+        def predict(self, x):
+            return self.classes_[(self.predict_proba(x)[:, 1] > 0.8).astype(int)]
+
+    return Strict
+
+
+def deciding(name):
+    if name == "xgboost":
+        xgboost = pytest.importorskip("xgboost")
+        return subclass_of(xgboost.XGBClassifier)(n_estimators=20, max_depth=3)
+    if name == "xgboost with its own probabilities":
+        xgboost = pytest.importorskip("xgboost")
+
+        class Tempered(xgboost.XGBClassifier):
+            def predict_proba(self, x):
+                p = np.sqrt(super().predict_proba(x)[:, 0])
+                return np.stack([p, 1 - p], axis=1)
+
+            def predict(self, x):
+                return self.predict_proba(x).argmax(axis=1)
+
+        return Tempered(n_estimators=20, max_depth=3)
+    made = {
+        "forest": lambda: subclass_of(RandomForestClassifier)(10, random_state=0),
+        "linear": lambda: make_pipeline(StandardScaler(), subclass_of(LogisticRegression)()),
+        "pipeline": lambda: subclass_of(Pipeline)([("scale", StandardScaler()), ("last", LogisticRegression())]),
+        "search": lambda: subclass_of(GridSearchCV)(LogisticRegression(max_iter=9999), {"C": [1.0]}),
+        "threshold": lambda: FixedThresholdClassifier(RandomForestClassifier(10, random_state=0), threshold=0.8),
+        "threshold of a linear model": lambda: FixedThresholdClassifier(
+            make_pipeline(StandardScaler(), LogisticRegression()), threshold=0.2
+        ),
+        "votes": lambda: make_pipeline(StandardScaler(), SVC(probability=True, random_state=0)),
+    }
+    return made[name]()
+
+
+DECIDING = [
+    *("xgboost", "xgboost with its own probabilities", "forest", "linear", "pipeline", "search", "threshold"),
+    *("threshold of a linear model", "votes"),
+]
+
+
+@pytest.mark.filterwarnings("ignore:The `probability` parameter:FutureWarning")
+@pytest.mark.parametrize("min_proba", [None, 0.85])
+@pytest.mark.parametrize("name", DECIDING)
+def test_a_model_with_a_decision_of_its_own_decides_and_its_probabilities_are_reported(name, min_proba):
+    model = deciding(name).fit(X[:450], Y[:450])
+    e = CounterfactualExplainer(model, search=SearchConfig(min_proba=min_proba)).fit(X[:450]).explain(X[450:480])
+    assert e.found.sum() >= (28 if min_proba is None else 20)
+    answers = e.counterfactual[e.found]
+    assert_true(e, model.predict(answers))
+    assert np.array_equal(e.original_class, model.predict(X[450:480]))
+    np.testing.assert_allclose(e.counterfactual_proba[e.found], model.predict_proba(answers), rtol=0, atol=1e-9)
+    chosen = model.predict_proba(answers)[np.arange(len(answers)), e.counterfactual_class[e.found].astype(int)]
+    assert (chosen >= (min_proba or 0)).all()

@@ -11,6 +11,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -32,6 +33,7 @@ SKLEARN = {
     "perceptron": make_pipeline(StandardScaler(), MLPClassifier((8,), max_iter=200, random_state=0, tol=0.1)),
     "pipeline": make_pipeline(StandardScaler(), LogisticRegression()),
     "pipeline of trees": make_pipeline(StandardScaler(), RandomForestClassifier(10, random_state=0)),
+    "search": GridSearchCV(make_pipeline(StandardScaler(), LogisticRegression()), {"logisticregression__C": [1.0]}),
     "votes": make_pipeline(StandardScaler(), SVC()),
 }
 

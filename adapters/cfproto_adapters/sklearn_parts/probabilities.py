@@ -1,4 +1,12 @@
-"""Probabilities whose largest is the class `model.predict` returns, for every classifier of scikit-learn.
+"""What a classifier of scikit-learn answers, and scores that lead to its class where its probabilities do not.
+
+`answers` asks the model's own methods, always those of the object that the user passed: fitted again, it is another.
+
+predict_proba, predict follows it  as it is; at a tie, the class that predict returns gets 1e-9 more
+predict_proba, predict does not    as it is, and `labels` from predict: SVC, thresholds, subclasses, unknown classes
+decision_function only             as `scores`
+
+`scores` gives probabilities whose largest is the class that `predict` returns, for the search:
 
 predict_proba                      as it is, where predict is its argmax
 decision_function only             1 / (1 + exp(-d)) for two classes, softmax(d) for more
@@ -9,8 +17,8 @@ Fixed/TunedThresholdClassifier     the threshold moves to one half (see `_centre
 StackingClassifier                 the probabilities of the final estimator, by this same table
 all others                         where predict disagrees, its class and the largest exchange their probabilities
 
-`probabilities` asks the model's own methods. `recomputed` gives the same up to rounding, from the trees and weights of
-the model (`sklearn_parts.trees`, `sklearn_parts.chains`).
+`recomputed` gives the same up to rounding, from the trees and weights of the model (`sklearn_parts.trees`,
+`sklearn_parts.chains`).
 """
 
 from __future__ import annotations
@@ -48,33 +56,113 @@ ARGMAX = {  # predict is the argmax of predict_proba, or of what it is a monoton
 }
 FOLLOWS_SCORES = {  # predict compares scores that predict_proba is a monotone function of: only rounding separates them
     "AdaBoostClassifier",
+    "GaussianProcessClassifier",
     "GradientBoostingClassifier",
     "HistGradientBoostingClassifier",
+    "KNeighborsClassifier",
+    "LabelPropagation",
+    "LabelSpreading",
     "LinearDiscriminantAnalysis",
     "LogisticRegression",
     "LogisticRegressionCV",
     "MLPClassifier",
+    "SGDClassifier",
 }
 NEAR = 1e-6  # how near two probabilities of such a model may be before it is asked for its class
 BOOSTED_ARGMAX = ("binary:logistic", "multi:softprob")
 
 
-def probabilities(model: Any) -> Probabilities:
-    """Return rows, arrays or frames, -> (n, k) probabilities of a fitted classifier, by its own methods."""
+def answers(source: Any) -> tuple[Probabilities, Probabilities | None]:
+    """Return rows -> (n, k) probabilities, and rows -> columns (n,) that the model decides for.
+
+    The second is None where it decides for the largest probability.
+    """
+    rows, last = Rows(unwrap(source)), final(source)
+    if not hasattr(source, "predict_proba"):
+        return _from_decisions(source, last, rows), None
+    if _predicts_argmax(last):
+        return partial(_own_method, source, "predict_proba", rows), None
+    if _follows(last):
+        return partial(_reconciled, source, "predict_proba", rows, NEAR), None
+    return partial(_filled_method, source, rows), partial(_decided, source, rows)
+
+
+def final(model: Any) -> Any:
+    """Return the classifier that decides: the last step of a pipeline, the final estimator of a stacked model."""
+    model = unwrap(model)
+    if kind(model) == "Pipeline":
+        return final(active_steps(model)[-1])
+    return final(model.final_estimator_) if kind(model) == "StackingClassifier" else model
+
+
+def _follows(model: Any) -> bool:
+    """Whether predict compares scores that predict_proba is a monotone function of."""
+    if kind(model) == "OneVsRestClassifier":
+        return all(kind(unwrap(part)) in FOLLOWS_SCORES | ARGMAX for part in model.estimators_)
+    return kind(model) in FOLLOWS_SCORES
+
+
+def _from_decisions(source: Any, last: Any, rows: Rows) -> Probabilities:
+    if kind(last) in {"SVC", "NuSVC"}:
+        return partial(_votes, source, last, rows)
+    if kind(last) in THRESHOLDED:
+        return partial(_anew, source)
+    if hasattr(source, "decision_function"):
+        return partial(_reconciled, source, "decision_function", rows, np.inf)
+    raise _no_probabilities(source, last)
+
+
+def _anew(source: Any, x: Any) -> Array:
+    """Read the threshold and the model inside at every call: fitted again, they are others."""
+    return scores(source)(x)
+
+
+def _no_probabilities(source: Any, last: Any) -> ModelError:
+    hints = {
+        "VotingClassifier": "fit it with voting='soft'",
+        "OutputCodeClassifier": "use OneVsRestClassifier with an estimator that has probabilities",
+        "OneVsOneClassifier": "use OneVsRestClassifier with an estimator that has probabilities",
+    }
+    hint = hints.get(kind(last), "wrap it in CalibratedClassifierCV")
+    return ModelError(
+        f"{name(source)} has neither predict_proba nor decision_function, so it gives no probabilities: {hint}, "
+        "or pass a function x -> probabilities."
+    )
+
+
+def _filled_method(source: Any, rows: Rows, x: Any) -> Array:
+    return _filled(np.asarray(source.predict_proba(rows.native(x))))
+
+
+def _decided(source: Any, rows: Rows, x: Any) -> Array:
+    """The columns (n,) of the labels that predict returns."""
+    labels = np.asarray(source.predict(rows.native(x))).reshape(-1, 1)
+    is_label = labels == np.asarray(source.classes_)
+    unknown = np.flatnonzero(~is_label.any(axis=1))
+    if len(unknown):
+        raise ModelError(
+            f"predict of {name(source)} returned {labels[unknown[0], 0]!r}, which is none of its classes_ "
+            f"{list(source.classes_)}"
+        )
+    return np.asarray(is_label.argmax(axis=1))
+
+
+def scores(model: Any) -> Probabilities:
+    """Return rows, arrays or frames, -> (n, k) probabilities whose largest is the class that the model decides for."""
     model = unwrap(model)
     if kind(model) == "Pipeline":
         *before, last = active_steps(model)
-        return partial(_after_steps, before, Rows(model), probabilities(last)) if before else probabilities(last)
+        return partial(_after_steps, before, Rows(model), scores(last)) if before else scores(last)
     if kind(model) in THRESHOLDED:
         (inner,) = inside(model)
         return _thresholded(model, inner)
     if kind(model) == "StackingClassifier":
-        return partial(_stacked, model, Rows(model), probabilities(model.final_estimator_))
+        return partial(_stacked, model, Rows(model), scores(model.final_estimator_))
     return _from_methods(model, Rows(model))
 
 
 def recomputed(model: Any) -> Probabilities | None:
-    """Return the same as `probabilities`, equal up to rounding, without the model's checks and slow parts.
+    """Return the same as `scores`, equal up to rounding, without the model's checks and slow parts.
 
     None where nothing in the model can be recomputed: neither trees nor linear models nor networks.
     """
@@ -97,7 +185,7 @@ def recomputed(model: Any) -> Probabilities | None:
     if kind(model) == "StackingClassifier":
         last = recomputed(model.final_estimator_)
         slow = twin is model and last is None
-        return None if slow else partial(_stacked, twin, Rows(model), last or probabilities(model.final_estimator_))
+        return None if slow else partial(_stacked, twin, Rows(model), last or scores(model.final_estimator_))
     return None if twin is model else _from_methods(twin, Rows(model))
 
 
@@ -119,17 +207,11 @@ def _stacked(model: Any, rows: Rows, last: Probabilities, x: Any) -> Array:
 
 
 def _from_methods(model: Any, rows: Rows) -> Probabilities:
-    if kind(model) in {"SVC", "NuSVC"}:
-        return partial(_votes, model, rows)
-    if hasattr(model, "predict_proba"):
-        return partial(_own_method if _predicts_argmax(model) else _reconciled, model, "predict_proba", rows)
-    if hasattr(model, "decision_function"):
-        return partial(_reconciled, model, "decision_function", rows)
-    hint = "fit it with voting='soft'" if kind(model) == "VotingClassifier" else "wrap it in CalibratedClassifierCV"
-    raise ModelError(
-        f"{name(model)} has neither predict_proba nor decision_function, so it gives no probabilities: {hint}, "
-        "or pass a function x -> probabilities."
-    )
+    if kind(model) in {"SVC", "NuSVC"} or not hasattr(model, "predict_proba"):
+        return _from_decisions(model, model, rows)
+    if _predicts_argmax(model):
+        return partial(_own_method, model, "predict_proba", rows)
+    return partial(_reconciled, model, "predict_proba", rows, NEAR if _follows(model) else np.inf)
 
 
 def _own_method(model: Any, method: str, rows: Rows, x: Any) -> Array:
@@ -151,15 +233,13 @@ def _predicts_argmax(model: Any) -> bool:
     return kind(model) in ARGMAX
 
 
-def _reconciled(model: Any, method: str, rows: Rows, x: Any) -> Array:
-    """Ask the model for its classes too, where they may differ."""
+def _reconciled(model: Any, method: str, rows: Rows, within: float, x: Any) -> Array:
+    """Ask the model for its classes too, where the largest probabilities are no farther apart than `within`."""
     native = rows.native(x)
     scores = np.asarray(getattr(model, method)(native))
     p = _filled(scores) if method == "predict_proba" else from_decision(scores)
-    near = np.arange(len(p))
-    if kind(model) in FOLLOWS_SCORES:
-        second, first = np.sort(p, axis=1)[:, -2:].T
-        near = np.flatnonzero(first - second < NEAR)
+    second, first = np.sort(p, axis=1)[:, -2:].T
+    near = np.flatnonzero(first - second < within)
     return as_predicted(p, near, model, native)
 
 
@@ -169,9 +249,12 @@ def _filled(p: Array) -> Array:
     return p if known.all() else np.where(known[:, None], p, 1 / p.shape[1])
 
 
-def _votes(model: Any, rows: Rows, x: Any) -> Array:
-    """Pairs of classes vote; the sum of their confidences, squeezed into (-1/3, 1/3), is added to the votes."""
-    decision = np.asarray(model.decision_function(rows.native(x)))
+def _votes(source: Any, model: Any, rows: Rows, x: Any) -> Array:
+    """Pairs of classes vote; the sum of their confidences, squeezed into (-1/3, 1/3), is added to the votes.
+
+    source: the model, or the pipeline that ends with it.
+    """
+    decision = np.asarray(source.decision_function(rows.native(x)))
     if decision.ndim == 1:
         return agree(from_decision(decision), (decision >= 0).astype(np.intp))
     scores = decision if model.decision_function_shape == "ovr" else _pairs(decision, len(model.classes_))

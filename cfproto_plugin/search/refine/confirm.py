@@ -80,7 +80,7 @@ def _look(judge: Judge, clock: Clock, points: Candidates, answer: Answer, at: Ar
         cost = np.concatenate([cost, price])
     row, model = points.row[owner], judge.model
     if model.is_quick:
-        proba, decision = model.quick(table), model.decision(table) if model.decides else None
+        proba, decision = model.quick(table), model.quick_decision(table)
     else:
         proba, decision = model.own(table, judge.task.group[row])
     good = judge.margin_by(proba, decision, row) > 0
