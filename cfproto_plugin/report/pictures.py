@@ -32,7 +32,7 @@ def pictures(line: Explanation) -> str:
 
 def _image(x: Any) -> Array | None:
     """(h, w, 1 or 3) floats for a batch of one image, channels first or last; None for anything else."""
-    image = np.asarray(x)[0] if np.ndim(x) > 2 else np.empty(0)  # noqa: PLR2004 rows of a table
+    image = x[0] if isinstance(x, np.ndarray) and x.ndim > 2 else np.empty(0)  # noqa: PLR2004 rows of a table
     if image.ndim == 2:  # noqa: PLR2004 height and width
         image = image[..., None]
     if image.ndim == 3 and image.shape[-1] not in {1, 3} and image.shape[0] in {1, 3}:  # noqa: PLR2004 channels first

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 import pickle
@@ -82,8 +83,19 @@ def options(case: Case) -> dict[str, Any]:
 
 
 def in_order(case: Case, rows: Any) -> Any:
-    """Rows with their columns in the order that the model was trained with, as its owner gives them to it."""
-    return rows[list(case.train)] if isinstance(rows, pd.DataFrame) else rows
+    """Rows as their owner gives them to the model: its columns in its order, and in its dtypes where x has objects.
+
+    A column becomes one of objects by a single bad cell; the cells of the other rows are what they were.
+    """
+    if not isinstance(rows, pd.DataFrame):
+        return rows
+    rows = rows[list(case.train)]
+    for name, dtype in case.train.dtypes.items():
+        if rows[name].dtype == object and str(dtype) != "object":
+            with contextlib.suppress(ValueError, TypeError):
+                cells = rows[name].astype(dtype)
+                rows = rows.assign(**{name: cells}) if all(map(is_same, cells, rows[name])) else rows
+    return rows
 
 
 def _pickled(explainer: Any) -> Any:

@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 import reference_network
 
+from .rows import is_missing
+
 
 def layers(x: Any, y: np.ndarray, rng: np.random.Generator, width: int = 6) -> list[tuple[np.ndarray, np.ndarray]]:
     """A drawn network over standardised columns whose classes are about equally frequent on x."""
@@ -23,16 +25,22 @@ def layers(x: Any, y: np.ndarray, rng: np.random.Generator, width: int = 6) -> l
 
 
 def numbers_of(x: Any) -> np.ndarray:
-    """A function's own reading of its rows: a missing number is 0, a category the length of its name."""
+    """A function's own reading of its cells: a missing one is 0, a text the length of it, whatever dtype holds them."""
     if not isinstance(x, pd.DataFrame):
         return np.asarray(x, dtype=float)
-    columns = [
-        x[name].astype(float).fillna(0.0)
-        if pd.api.types.is_numeric_dtype(x[name].dtype)
-        else x[name].astype(object).map(lambda cell: float(len(str(cell))))
-        for name in x
-    ]
-    return np.column_stack(columns).astype(float)
+    return np.column_stack([_column(x[name]) for name in x]).astype(float)
+
+
+def _column(cells: pd.Series) -> Any:
+    if pd.api.types.is_numeric_dtype(cells.dtype):
+        return cells.astype(float).fillna(0.0)
+    return [_number(cell) for cell in cells]
+
+
+def _number(cell: Any) -> float:
+    if is_missing(cell):
+        return 0.0
+    return float(cell) if isinstance(cell, (bool, int, float, np.bool_, np.number)) else float(len(str(cell)))
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:

@@ -42,13 +42,16 @@ def schema_changes(given: Any, e: Explanation) -> list[str]:
     new = e.counterfactual
     if type(new) is not type(given):
         return [f"{type(new)} for {type(given)}"]
-    names = (
-        (list(new.schema.names), list(given.schema.names))
-        if hasattr(new.schema, "names")
-        else (new.columns, given.columns)
-    )
-    same = not e.found.all() or new.schema == given.schema
-    return [] if names[0] == names[1] and same else [f"schema {new.schema} for {given.schema}"]
+    before, after = schema(given), schema(new)
+    same = before == after if e.found.all() else [name for name, _ in before] == [name for name, _ in after]
+    return [] if same else [f"schema {after} for {before}"]
+
+
+def schema(x: Any) -> list[tuple[str, str]]:
+    """The columns of a table of Polars or Arrow with their types."""
+    names = x.schema.names() if callable(x.schema.names) else x.schema.names
+    types = x.schema.dtypes() if hasattr(x.schema, "dtypes") else x.schema.types
+    return [(name, str(dtype)) for name, dtype in zip(names, types, strict=True)]
 
 
 def in_pandas(x: pd.DataFrame, e: Explanation) -> Explanation:
@@ -72,7 +75,7 @@ def fingerprint(x: Any) -> Any:
         cells = [repr(cell) for cell in x.ravel()] if x.dtype == object else x.tobytes()
         return (x.dtype.str, x.shape, x.flags.writeable, cells)
     if hasattr(x, "to_pandas"):
-        return (str(x.schema), fingerprint(x.to_pandas()))
+        return (schema(x), repr(x.to_pydict() if hasattr(x, "to_pydict") else x.to_dict(as_series=False)))
     return (type(x), repr(x))
 
 
