@@ -55,7 +55,7 @@ def justified(case: Case, error: CfprotoError) -> bool:
 def _run(case: Case) -> tuple[list[str], dict[str, int]]:
     before = {name: fingerprint(getattr(case, name)) for name in ("train", "x", "target", "single")}
     explainer = case.explainer().fit(case.train)
-    if case.seed % 6 == 0:
+    if case.seed % 6 == 0 and not case.again:  # a pickled explainer holds a model of its own
         explainer = _pickled(explainer)
     if case.again:
         shuffled = np.random.default_rng(1).permutation(np.asarray(case.owned.labels(case.train)))

@@ -19,6 +19,8 @@ def page() -> str:
 
 
 def figures() -> str:
+    if not all((RESULTS / f"{name}.json").exists() for name in ("fuzz", "tables")):
+        return ""
     fuzz, tables = (json.loads((RESULTS / f"{name}.json").read_text()) for name in ("fuzz", "tables"))
     rows = [
         ("command", "`python -m tests.fuzz --rows 20000`", "`python -m tests.fuzz --tables`"),
