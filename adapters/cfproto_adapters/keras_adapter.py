@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cfproto_adapters.files import KERAS
-from cfproto_adapters.torch_adapter import TorchNetwork
+from cfproto_adapters.torch_adapter import TorchNetwork, one_tensor
 from cfproto_plugin import AdapterSpec, hookimpl
 from cfproto_plugin.errors import ModelError
 from cfproto_plugin.helpers import Meaning, Network, NetworkAdapter, Output
@@ -191,13 +191,12 @@ class TorchBackendNetwork(TorchNetwork):
 
 
 def _call(model: Any, rows: Any) -> Any:
-    """Call the model in the structure it was made with: keras.Model([x], [y]) takes and may return a list of one."""
+    """Call the model in the structure it was made with: keras.Model([x], [y]) takes and may return a list."""
     import keras
 
     structure = getattr(model, "input", None)
     nested = isinstance(structure, list | tuple | dict)
-    scores = model(keras.tree.pack_sequence_as(structure, [rows]) if nested else rows, training=False)
-    return scores[0] if isinstance(scores, list | tuple) and len(scores) == 1 else scores
+    return one_tensor(model(keras.tree.pack_sequence_as(structure, [rows]) if nested else rows, training=False))
 
 
 def _require_own_process(model: str) -> None:

@@ -131,7 +131,7 @@ class TorchNetwork:
 
         try:
             with evaluation(self._modules()) as switched:
-                scores = _one_tensor(self._call(rows))
+                scores = one_tensor(self._call(rows))
         except Exception as error:
             raise ModelError(
                 f"{self.name} failed on rows of shape {x.shape}: {type(error).__name__}: {error}\n"
@@ -152,7 +152,7 @@ class TorchNetwork:
         )
 
 
-def _one_tensor(output: Any) -> Any:
+def one_tensor(output: Any) -> Any:
     """The scores in what a module returned: its `logits`, as Hugging Face has them, or the first of a tuple or list."""
     logits = logits_of(output)
     if logits is not None:

@@ -434,9 +434,16 @@ def test_several_inputs_or_outputs_are_an_error():
         KerasAdapter(keras.Model(a, [dense(2)(a), dense(3)(a)]))
 
 
-@pytest.mark.parametrize("function", [lambda x: (x, x), lambda x: {"logits": x}, lambda x: keras.ops.argmax(x, 1)])
-def test_output_that_is_not_one_floating_tensor_is_an_error_that_says_to_wrap_it(function):
-    with pytest.raises(ModelError, match=r"returned (tuple|dict|int64|int32|torch.int\d+); expected.*Wrap"):
+@pytest.mark.parametrize("function", [lambda x: (x, x + 1), lambda x: {"logits": x, "other": x + 1}])
+def test_logits_and_the_first_of_several_outputs_are_understood(function):
+    np.testing.assert_array_equal(
+        KerasAdapter(Returning(function)).predict(ROWS), KerasAdapter(Returning(lambda x: x)).predict(ROWS)
+    )
+
+
+@pytest.mark.parametrize("function", [lambda x: {"scores": x}, lambda x: keras.ops.argmax(x, 1)])
+def test_output_without_a_floating_tensor_is_an_error_that_says_to_wrap_it(function):
+    with pytest.raises(ModelError, match=r"returned (dict|int64|int32|torch.int\d+); expected.*Wrap"):
         KerasAdapter(Returning(function)).predict(ROWS)
 
 
