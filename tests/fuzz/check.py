@@ -15,7 +15,7 @@ import pandas as pd
 from cfproto_plugin import Explanation, Features
 from cfproto_plugin.errors import CfprotoError
 
-from .draw import Case, group_of
+from .draw import Case, group_of, is_amount
 from .rows import brought, fingerprint, in_pandas, is_kept, is_same, rows_of, schema_changes, value_of
 from .rules import broken
 
@@ -45,8 +45,8 @@ def _place(error: BaseException) -> str:
 
 def justified(case: Case, error: CfprotoError) -> bool:
     """The refusals that a drawn case can deserve: a model that was fitted again, has no scores, or knows one class."""
-    if case.again:
-        return "fit" in str(error)
+    if case.again and "explainer.fit again" in str(error):
+        return True
     if case.name == "hard voting":
         return "gives no probabilities" in str(error)
     return len(set(np.asarray(case.owned.labels(case.train)).tolist())) < 2
@@ -91,7 +91,8 @@ def in_order(case: Case, rows: Any) -> Any:
         return rows
     rows = rows[list(case.train)]
     for name, dtype in case.train.dtypes.items():
-        if rows[name].dtype == object and str(dtype) != "object":
+        missing = rows[name].isna().any() and not is_amount(case, name)  # None and NaN are two things to an encoder
+        if rows[name].dtype == object and str(dtype) != "object" and not missing:
             with contextlib.suppress(ValueError, TypeError):
                 cells = rows[name].astype(dtype)
                 rows = rows.assign(**{name: cells}) if all(map(is_same, cells, rows[name])) else rows
@@ -142,7 +143,13 @@ def _lines(case: Case, e: Explanation) -> list[str]:
     out = []
     for i in range(len(e)):
         if found[i]:
-            wrong = _line(case, before[int(e.row[i])], after[i], int(counts[i]), strict=bool(found.all()))
+            wrong = _line(
+                case,
+                before[int(e.row[i])],
+                after[i],
+                int(counts[i]),
+                strict=bool(found.all()) and case.library == "pandas",
+            )
             wrong += _class(case, e, i, bool(counts[i]))
         else:
             named = e.counterfactual_class[i] is not None

@@ -95,11 +95,15 @@ def is_missing(cell: Any) -> bool:
 def is_same(a: Any, b: Any) -> bool:
     if is_missing(a) or is_missing(b):
         return is_missing(a) and is_missing(b)
+    if np.ndim(a) or np.ndim(b):  # a list in a cell
+        return repr(list(a)) == repr(list(b)) if np.ndim(a) == np.ndim(b) else False
     return bool(a == b)
 
 
 def is_kept(a: Any, b: Any) -> bool:
-    """Whether a cell has kept its value where whole numbers and truths had to become floats; -0.0 is not 0.0."""
+    """Whether a cell has kept its value where its dtype had to become another; -0.0 is not 0.0."""
+    if is_missing(a) and is_missing(b):
+        return True
     a, b = value_of(a), value_of(b)
     return repr(float(a) if isinstance(a, bool) else a) == repr(float(b) if isinstance(b, bool) else b)
 
