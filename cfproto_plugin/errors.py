@@ -2,8 +2,7 @@
 
 CfprotoError
 ├── InputError (ValueError)            rows, training data, targets or settings that cannot be used
-│   ├── ConfigError                    a value of SearchConfig or Features
-│   └── UnpicklableError               an explainer with a function that pickle cannot store (pickle.PicklingError)
+│   └── ConfigError                    a value of SearchConfig or Features
 ├── ModelError (ValueError)            a model whose output is not what a classifier or an encoder gives
 ├── NotFittedError (RuntimeError)      explain() before fit(), or a model that was not trained
 └── PluginError (LookupError)          a plugin, adapter, provider or distance
@@ -15,7 +14,6 @@ CfprotoError
 from __future__ import annotations
 
 import difflib
-import pickle
 from collections.abc import Iterable
 from typing import Any
 
@@ -43,10 +41,6 @@ class InputError(CfprotoError, ValueError):
 
 class ConfigError(InputError):
     """A value of SearchConfig or Features that makes no sense."""
-
-
-class UnpicklableError(InputError, pickle.PicklingError):
-    """An explainer that holds a function which pickle cannot store."""
 
 
 class ModelError(CfprotoError, ValueError):

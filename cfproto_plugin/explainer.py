@@ -14,7 +14,6 @@ from cfproto_plugin.config import SearchConfig
 from cfproto_plugin.errors import ConfigError, NotFittedError
 from cfproto_plugin.explanation import Explanation
 from cfproto_plugin.features import Features
-from cfproto_plugin.files.pickles import check_functions
 from cfproto_plugin.fitted import Fitted, Models
 from cfproto_plugin.plugins.versions import versions
 from cfproto_plugin.protocols import Array, CategoryDistance, ModelAdapter, PrototypeProvider
@@ -148,12 +147,6 @@ class CounterfactualExplainer:
         return self._explanation(lines, facts)
 
     __call__ = explain
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What is pickled; a function that cannot be is named."""
-        relations = {f"relation {at} of features": given for at, given in enumerate(self.features.relations)}
-        check_functions({"the model": self.model, "the encoder": self.encoder, **relations})
-        return vars(self)
 
     def __repr__(self) -> str:
         known = self.fitted_
