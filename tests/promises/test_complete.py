@@ -10,9 +10,11 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
 from cfproto_plugin.report.sentences import why_not_in_words
@@ -240,3 +242,18 @@ def test_what_the_model_refuses_twice_is_said():
         [1], in_time=True, refused=True, further=False, absent=False, min_proba=None, fallback=True
     )
     assert message == "the model did not confirm the class of what the search found"
+
+
+@pytest.mark.parametrize(
+    "model", [DecisionTreeClassifier(random_state=0), KNeighborsClassifier(4)], ids=["tree", "near"]
+)
+def test_columns_without_bounds_are_searched_as_far_as_the_training_rows_go(model):
+    x, y = load_wine(return_X_y=True)
+    model.fit(x, y)
+    fixed = tuple(at for at in range(13) if at not in (0, 9))
+    rules = Features(immutable=fixed, ranges={0: (-np.inf, np.inf), 9: (0, np.inf)}, step={0: 0.1})
+    e = CounterfactualExplainer(model, features=rules).fit(x).explain(x[::9])
+    cf = e.counterfactual[e.found]
+    assert len(cf) > 0
+    assert np.isfinite(cf).all()
+    assert (model.predict(cf) == e.counterfactual_class[e.found]).all()

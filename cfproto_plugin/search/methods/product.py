@@ -75,7 +75,10 @@ class _Product:
             return
         origin = self.judge.task.rows.take(np.array([row]))
         each = max(3, int((tuning.product_coarse * 2) ** (1 / len(columns))))
-        width = (origin.upper - origin.lower)[0] / tuning.product_rows ** (1 / max(len(columns), 1))
+        width = np.zeros(len(free))
+        for at in columns.tolist():
+            low, high = self._ends(origin, at)
+            width[at] = (high - low) / tuning.product_rows ** (1 / len(columns))
         for _ in range(_ZOOMS):
             if np.isfinite(self.best[row]) or not np.isfinite(self.margin).any():
                 return
@@ -109,7 +112,7 @@ class _Product:
             counts = np.bincount(codes[~np.isnan(codes)].astype(int), minlength=len(space.embeddings[column]))
             values = np.flatnonzero(space.rules.choices(column))
             return values.astype(origin.table.dtype), counts[values]
-        low, high = origin.lower[0, column], origin.upper[0, column]
+        low, high = self._ends(origin, column)
         if guide.splits is not None:
             ends = guide.splits.of(column)
             ends = np.concatenate([[low], ends[(ends > low) & (ends < high)], [high]])
@@ -119,6 +122,18 @@ class _Product:
         spread = np.quantile(train[~np.isnan(train)], np.linspace(0, 1, _QUANTILES))
         values = np.unique(np.concatenate([np.linspace(low, high, _EVEN), np.clip(spread, low, high)]))
         return values, np.zeros(0)
+
+    def _ends(self, origin: Rows, column: int) -> tuple[float, float]:
+        """The lowest and highest value to try: the bounds; without a bound, beyond all training values and splits."""
+        known = [self.guide.train[:, column], origin.table[:, column]]
+        if self.guide.splits is not None:
+            known.append(self.guide.splits.of(column))
+        values = np.concatenate(known)
+        low, high = origin.lower[0, column], origin.upper[0, column]
+        return (
+            float(low if np.isfinite(low) else np.nanmin(values) - 1),
+            float(high if np.isfinite(high) else np.nanmax(values) + 1),
+        )
 
     def _combined(self, origin: Rows, values: dict[int, Array], centre: Array | None = None) -> Array:
         """All combinations (m, A) of the values of some columns and the original ones, as the columns can hold them."""
