@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +20,7 @@ from cfproto_plugin.plugins.versions import versions
 from cfproto_plugin.protocols import Array, CategoryDistance, ModelAdapter, PrototypeProvider
 from cfproto_plugin.report.sentences import how_in_words, why_not_in_words
 from cfproto_plugin.search.clock import Clock, Pace, Progress, reporting
-from cfproto_plugin.search.first import first_look
+from cfproto_plugin.search.first import first_look, takes
 from cfproto_plugin.search.how import How
 from cfproto_plugin.search.judge import Judge, margin_of
 from cfproto_plugin.search.model import Answer, SearchModel
@@ -103,20 +104,9 @@ class CounterfactualExplainer:
         check_call(n, time_budget, progress)
         if features is not None:
             settings(features, "features", Features)
-        given = fitted.space.columns.given(x)
-        space = (fitted.space if features is None else self._space(features)).on(given.columns)
         pace = Pace()
-        noise = fitted.noise_of(given.table.dtype)
-        model = SearchModel(
-            fitted.classifier,
-            space,
-            len(fitted.classes),
-            fitted.tuning,
-            pace,
-            given=given,
-            noise=noise,
-            min_proba=fitted.config.min_proba,
-        )
+        given, model = self._asked_as(fitted.space.columns.given(x), features, pace)
+        space = model.space
         answer, errors = first_look(model, given, fitted.fingerprint)
         errors = {**space.without_place(given.table), **errors}
         group = np.repeat(np.arange(len(given)), n)
@@ -126,7 +116,10 @@ class CounterfactualExplainer:
         open_lines = np.flatnonzero(lines.unsolved)
         rows = space.rows(lines.original[open_lines])
         lines.settle(
-            open_lines, contradictions(space, rows), space.broken(rows.table, rows), 0 if model.decides else noise.own
+            open_lines,
+            contradictions(space, rows),
+            space.broken(rows.table, rows),
+            0 if model.decides else model.noise.own,
         )
         todo = np.flatnonzero(lines.unsolved)
         with reporting(as_plain(progress), "explaining") as tick:
@@ -170,6 +163,37 @@ class CounterfactualExplainer:
                 raise ConfigError(f"{name} is settled by fit and cannot change per call; it was {known!r}")
         fitted = self._require_fitted()
         return fitted.space.with_rules(features, fitted.guide.train)
+
+    def _asked_as(self, given: Given, features: Features | None, pace: Pace) -> tuple[Given, SearchModel]:
+        """The rows and the model of one call.
+
+        Text and objects where training had neither are asked as they are if the model takes them, else in the dtypes of
+        training.
+        """
+        fitted = self._require_fitted()
+        space = fitted.space if features is None else self._space(features)
+
+        def made(given: Given) -> SearchModel:
+            return SearchModel(
+                fitted.classifier,
+                space.on(given.columns),
+                len(fitted.classes),
+                fitted.tuning,
+                pace,
+                given=given,
+                noise=fitted.noise_of(given.table.dtype),
+                min_proba=fitted.config.min_proba,
+            )
+
+        model = made(given)
+        if given.loose is None:
+            return given, model
+        loose = replace(given, columns=given.loose, loose=None)
+        tried = made(loose)
+        if takes(tried, loose):
+            return loose, tried
+        model.calls, model.predicted = tried.calls, tried.predicted
+        return given, model
 
     def _explanation(self, lines: _Lines, facts: dict[str, Any]) -> Explanation:
         fitted, seconds = self._require_fitted(), facts["seconds"]

@@ -41,6 +41,13 @@ def first_look(model: SearchModel, given: Given, known: Fingerprint) -> tuple[An
     return answer, errors
 
 
+def takes(model: SearchModel, given: Given) -> bool:
+    """Whether the model predicts rows of the user's that hold text or objects where the training data had neither."""
+    rows = np.setdiff1d(np.arange(len(given)), list(given.errors))
+    table = given.table[rows]
+    return bool(ask(lambda at: model.strictly(table[at], rows[at]), len(rows), _SIMILAR).parts) if len(rows) else False
+
+
 def _asked(model: SearchModel, given: Given, rows: Array, known: Fingerprint) -> Asked:
     """Ask for rows (m,) of the user's. If that fails, those without peculiarities first, then the others by kind."""
     table = given.table[rows]

@@ -121,7 +121,7 @@ class Columns:
         if kind is not None and self.kind is not None and kind.library == self.kind.library:
             columns = replace(columns, kind=replace(kind, nan=self.kind.nan))
         order = x.columns if is_frame(x) else None
-        return Given(raw, table, columns, errors, order, None if kind is None else own)
+        return Given(raw, table, columns, errors, order, None if kind is None else own, columns.loose(raw))
 
     def _array(self, x: Any) -> Array:
         """A copy of rows (n, *shape); a list has no dtype of its own and takes that of the training data, if it can."""
@@ -164,6 +164,14 @@ class Columns:
             source = self.attributes[at].sources[0]
             found[source] = with_categories(found[source], others)
         return tuple(found)
+
+    def loose(self, raw: Any) -> Columns | None:
+        """The columns with the text and objects of these rows left as they are; None if they are."""
+        if not is_frame(raw) or self.dtypes is None:
+            return None
+        pairs = zip(raw.dtypes, self.dtypes, strict=True)
+        dtypes = tuple(own if is_loose(own) else dtype for own, dtype in pairs)
+        return None if dtypes == self.dtypes else replace(self, dtypes=dtypes)
 
     def to_model(self, table: Array, *, floats: bool = False) -> Any:
         """A table as the model takes it; floats: arrays as floats of 32 or 64 bits, whatever the dtype of the rows."""

@@ -34,6 +34,7 @@ class Given:
     errors: dict[int, InputError]  # by row: why it cannot be read
     order: Any = None  # the columns of the user's frame, in their own order
     native: Any = None  # the user's frame where it is not of pandas; `rows` are the same in pandas
+    loose: Columns | None = None  # `columns` with text and objects left as they are, where training had neither
 
     def __len__(self) -> int:
         return len(self.table)
