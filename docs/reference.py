@@ -1,4 +1,4 @@
-"""Writes hooks.md from the hooks and protocols themselves: `python docs/reference.py`."""
+"""Writes hooks.md and api.md from the code itself: `python docs/reference.py`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,25 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from cfproto_plugin import helpers, hookspecs, plugins, protocols
+from cfproto_plugin import (
+    CounterfactualExplainer,
+    Explanation,
+    Features,
+    SearchConfig,
+    helpers,
+    hookspecs,
+    plugins,
+    protocols,
+)
 
-PAGE = Path(__file__).parent / "hooks.md"
+FOLDER = Path(__file__).parent
+LONG = 70  # characters of parameters in one line
+API = """# Classes and settings
+
+Written from the code by `python docs/reference.py`. How to use them: [overview](index.md),
+[the result](explanation.md), [tables with categories](adult.md). What plugins use is in
+[hooks and protocols](hooks.md).
+"""
 HEAD = """# Hooks and protocols
 
 Written from the code by `python docs/reference.py`. How to use them: [write a plugin](write-a-plugin.md).
@@ -31,6 +47,71 @@ written for the old version would no longer work. Everything else is added so th
 - **Members of adapters** are optional and found by their name; so will be new ones.
 - **Fields of records** such as `AdapterSpec`, `ModelFile` and `TreeEnsemble` are added at the end, with defaults.
 """
+
+
+def api_page() -> str:
+    """The text of api.md."""
+    return "\n".join(
+        [
+            API,
+            _part(CounterfactualExplainer, "The rules and settings given here hold for every call of `explain`."),
+            _part(Features, "Pass it as `CounterfactualExplainer(..., features=...)`, or to `explain` for one call."),
+            _part(SearchConfig, "Pass it as `CounterfactualExplainer(..., search=...)`."),
+            _part(Explanation, "What `explain` returns. `e[i]` takes a number, a slice, a list or a mask."),
+        ]
+    )
+
+
+def _part(item: type, intro: str) -> str:
+    """A class: its parameters or fields, its docstring as a list, and its public methods."""
+    parts = [f"## {item.__name__}\n\n{intro}\n", _code(_called(item)), _listed(item)]
+    for name, member in vars(item).items():
+        method = getattr(member, "__func__", member)  # of a classmethod
+        if isinstance(method, property) and _is_method(name, method):
+            parts.append(_function(method))
+        elif _is_method(name, method) and not name.startswith("_"):
+            parts += [_code(_called(getattr(item, name))), _listed(getattr(item, name))]
+    return "\n".join(parts)
+
+
+def _called(item: Any) -> str:
+    """The call with its parameters, one per line if they are many. An Explanation is not made by hand: no defaults."""
+    lines, keywords = [], False
+    for parameter in inspect.signature(item).parameters.values():
+        if parameter.name == "self":
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY and not keywords and not dataclasses.is_dataclass(item):
+            lines, keywords = [*lines, "*"], True
+        lines.append(str(_shown(_made(item, parameter))))
+    name = item.__qualname__ if inspect.ismethod(item) else item.__name__
+    many = len(", ".join(lines)) > LONG
+    given = "".join(f"\n    {line}," for line in lines) + "\n" if many else ", ".join(lines)
+    return f"{name}({given})" + ("" if inspect.isclass(item) else f" -> {inspect.signature(item).return_annotation}")
+
+
+def _made(item: Any, parameter: inspect.Parameter) -> inspect.Parameter:
+    """The parameter with the default that a field makes, or none for a class that users do not make."""
+    if item is Explanation:
+        return parameter.replace(default=parameter.empty)
+    fields = {field.name: field for field in dataclasses.fields(item)} if dataclasses.is_dataclass(item) else {}
+    factory = fields[parameter.name].default_factory if parameter.name in fields else dataclasses.MISSING
+    return parameter if factory is dataclasses.MISSING else parameter.replace(default=factory())
+
+
+def _listed(item: Any) -> str:
+    """The docstring with a list entry for each "name: meaning" or "name, name: meaning" of its parameters."""
+    names = "|".join(name for name in inspect.signature(item).parameters if name != "self")
+    entry = re.compile(rf"(?:^|(?<=\. ))((?:{names})(?:, (?:{names}))*): ")
+    blocks = []
+    for block in (inspect.getdoc(item) or "").split("\n\n"):
+        text = " ".join(block.split())
+        parts = entry.split(text) if names else [text]
+        entries = zip(parts[1::2], parts[2::2], strict=True)
+        lines = [f"- `{each.replace(', ', '`, `')}`: {meaning.strip()}" for each, meaning in entries]
+        blocks.append(
+            "\n".join([parts[0].strip()] * bool(parts[0].strip()) + [""] * bool(parts[0].strip() and lines) + lines)
+        )
+    return _prose_of("\n\n".join(blocks))
 
 
 def page() -> str:
@@ -138,9 +219,13 @@ def _code(text: str) -> str:
 
 def _prose(item: Any) -> str:
     """The docstring as Markdown: names in single backticks, no emphasis by accident, "field: meaning" as a list."""
-    text = (inspect.getdoc(item) or "").replace("``", "`").replace("*", r"\*")
-    return re.sub(r"^(\w+): ", r"- `\1`: ", text, flags=re.MULTILINE) + "\n"
+    return _prose_of(re.sub(r"^(\w+): ", r"- `\1`: ", inspect.getdoc(item) or "", flags=re.MULTILINE))
+
+
+def _prose_of(text: str) -> str:
+    return text.replace("``", "`").replace("*", r"\*") + "\n"
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    (FOLDER / "hooks.md").write_text(page(), encoding="utf-8")
+    (FOLDER / "api.md").write_text(api_page(), encoding="utf-8")

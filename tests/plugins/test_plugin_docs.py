@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import os
 import re
@@ -12,6 +13,8 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+
+from cfproto_plugin import Explanation, Features, SearchConfig
 
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"^```(python|toml|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -92,8 +95,16 @@ def test_page_has_no_block_that_is_not_run():
     assert len(re.findall(r"^```\w*$", text, re.MULTILINE)) == 2 * len(BLOCK.findall(text))
 
 
-def test_hook_reference_is_that_of_the_code():
+def test_hook_reference_and_classes_are_those_of_the_code():
     spec = importlib.util.spec_from_file_location("reference", DOCS / "reference.py")
     reference = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(reference)
-    assert (DOCS / "hooks.md").read_text() == reference.page(), "run `python docs/reference.py`"
+    for name, text in {"hooks.md": reference.page(), "api.md": reference.api_page()}.items():
+        assert (DOCS / name).read_text() == text, f"{name}: run `python docs/reference.py`"
+
+
+def test_every_setting_and_field_is_on_the_page_of_classes():
+    text = (DOCS / "api.md").read_text()
+    for kind in (SearchConfig, Features, Explanation):
+        for field in dataclasses.fields(kind):
+            assert f"\n    {field.name}: " in text, f"{kind.__name__}.{field.name}"
