@@ -10,9 +10,16 @@ import statistics
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
+from cfproto_plugin import CounterfactualExplainer
 from cfproto_plugin.cli import main
 from cfproto_plugin.cli.rules import make_search, read_rules
 from cfproto_plugin.features import Features
@@ -95,6 +102,31 @@ def test_the_example_of_a_check_on_the_page_of_the_command_line_passes(tmp_path,
     result = CliRunner().invoke(main, ["check", "my_models:forest"])
     sys.modules.pop("my_models", None)
     assert result.exit_code == 0, result.output
+
+
+def test_rules_bind_the_cells_that_the_page_on_tables_says():
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame({"colour": rng.choice(["r", "g", "b"], 200), "age": rng.integers(18, 80, 200)})
+    x["income"] = 3000.5 + 10 * rng.integers(-40, 40, 200)
+    x.loc[:4, "colour"], x.loc[:9, "income"] = None, np.nan
+    columns = make_column_transformer((OneHotEncoder(sparse_output=False), ["colour"]), remainder="passthrough")
+    model = make_pipeline(columns, HistGradientBoostingClassifier(random_state=0)).fit(x, x["age"] > 45)
+
+    def answers(**rules):
+        e = CounterfactualExplainer(model, features=Features(**rules)).fit(x).explain(x[:40])
+        assert e.found.all(), e.message
+        return e.counterfactual
+
+    assert set(answers(allowed={"colour": ("r", "g")})["colour"]) == {"r", "g"}
+    assert answers(allowed={"colour": ("r", "g", None)})["colour"].isna().any()
+    assert (answers(relations="income >= 3100")["income"] >= 3100).all()  # no missing cell either
+    ranged = answers(ranges={"income": (2900, 3100)})["income"]
+    assert ranged.dropna().between(2900, 3100).all()
+    assert ranged.isna().any()
+    stepped = answers(step={"income": 100}, integer=("income",))["income"]
+    kept = stepped.eq(x["income"][:40])
+    assert kept.any()
+    assert (stepped[~kept].dropna() % 100 == 0).all()
 
 
 def results(name):
