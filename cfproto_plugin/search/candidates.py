@@ -21,7 +21,7 @@ TRACE = np.dtype(
 )
 
 
-_ABOVE_ZERO = float(np.finfo(np.float32).tiny)
+LOWEST_FLOOR = float(np.finfo(np.float32).tiny)  # of polishing without a limit
 
 
 class Candidates(NamedTuple):
@@ -105,7 +105,7 @@ def cheapest(row: Array, cost: Array, best: Array) -> Array:
 
 def floor_of(polish: float, cost: Array) -> Array:
     """The cost that polishing by this amount may not go below, above zero: the row itself is no counterfactual."""
-    return np.maximum((1 - polish) * cost, _ABOVE_ZERO)
+    return np.maximum((1 - polish) * cost, LOWEST_FLOOR)
 
 
 def firsts(values: Array) -> Array:

@@ -105,3 +105,20 @@ def test_min_proba_is_reached_exactly():
     assert e.found.all()
     p = model.predict_proba(e.counterfactual)
     assert (p[np.arange(len(p)), e.counterfactual_class.astype(int)] >= 0.7).all()
+
+
+def test_a_change_whose_cost_rounds_away_is_taken_back_too():
+    table = X.copy()
+    table[::50, 0] = table[::37, 4] = 1e18  # written where a value is missing: every other change costs nothing
+    model = RandomForestClassifier(20, random_state=0).fit(table[TRAIN], Y[TRAIN])
+    assert_minimal(model, CounterfactualExplainer(model).fit(table[TRAIN]).explain(table[1:150:3]))
+
+
+def test_an_answer_may_be_a_change_that_costs_nothing():
+    rng = np.random.default_rng(3)
+    rng.integers(0, 2, (400, 10))
+    table = np.round(rng.normal(size=(400, 6)) * 2) / 2
+    model = RandomForestClassifier(4, random_state=0).fit(table, table.sum(axis=1) > 0)
+    e = CounterfactualExplainer(model).fit(table).explain(table)
+    assert_minimal(model, e)
+    assert (e.n_changes[e.found] > 0).all()

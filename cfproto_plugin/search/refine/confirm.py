@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.search.candidates import Candidates, cheapest, firsts
+from cfproto_plugin.search.candidates import LOWEST_FLOOR, Candidates, cheapest, firsts
 from cfproto_plugin.search.clock import Clock
 from cfproto_plugin.search.judge import Judge
 from cfproto_plugin.search.model import Answer
-from cfproto_plugin.tables.geometry import changed
+from cfproto_plugin.tables.geometry import changed, count_changed
 
 
 class Confirmed(NamedTuple):
@@ -72,7 +72,7 @@ def _own_answer(judge: Judge, points: Candidates) -> Answer:
 
 
 def _look(judge: Judge, clock: Clock, points: Candidates, answer: Answer, at: Array) -> Array:
-    """Predict these points (q,) and check them; return those that have a cheaper place now."""
+    """Predict these points (q,) and check them; return those that have a change less now."""
     table, owner, cost = points.table[at], at, points.cost[at]
     if not clock.is_over():
         fewer, whose, price = _one_less(judge, points, at)
@@ -92,7 +92,7 @@ def _look(judge: Judge, clock: Clock, points: Candidates, answer: Answer, at: Ar
     better = np.flatnonzero(good[len(at) :]) + len(at)
     if not len(better):
         return better
-    better = better[cheapest(owner[better], cost[better], points.cost)]
+    better = better[cheapest(owner[better], cost[better], np.full(len(points.row), np.inf))]
     points.table[owner[better]], points.cost[owner[better]] = table[better], cost[better]
     return np.asarray(owner[better])
 
@@ -106,5 +106,6 @@ def _one_less(judge: Judge, points: Candidates, at: Array) -> tuple[Array, Array
     table = points.table[owner]
     table[np.arange(len(table)), column] = original[point, column]
     cost = judge.cost(table, points.row[owner])
-    worth = cost >= points.floor[owner]
+    worth = (cost >= points.floor[owner]) | (points.floor[owner] <= LOWEST_FLOOR)
+    worth &= count_changed(table, original[point]) > 0  # a change may cost nothing after rounding
     return table[worth], owner[worth], cost[worth]
