@@ -76,3 +76,9 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
     """Return " Did you mean 'x'?" for the closest known name, or nothing."""
     close = difflib.get_close_matches(str(name), [str(k) for k in known], n=1)
     return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def is_meant(name: object, given: Iterable[object]) -> str:
+    """Return " If 'x' is meant, rename it to 'name'." for a missing name and the closest one given, or nothing."""
+    close = difflib.get_close_matches(str(name), [str(k) for k in given], n=1)
+    return f" If {close[0]!r} is meant, rename it to {name!r}." if close else ""

@@ -160,7 +160,10 @@ class CounterfactualExplainer:
         for name in ("categorical", "one_hot", "weights", "scale"):
             given, known = getattr(features, name), getattr(self.features, name)
             if given not in (known, getattr(Features(), name)):
-                raise ConfigError(f"{name} is settled by fit and cannot change per call; it was {known!r}")
+                raise ConfigError(
+                    f"{name} is settled by fit and cannot change per call; it was {known!r}. Leave it out of the rules "
+                    "of this call, or fit another explainer with it."
+                )
         fitted = self._require_fitted()
         return fitted.space.with_rules(features, fitted.guide.train)
 
@@ -281,7 +284,7 @@ class _Lines:
         self.distance[at], self.seconds[at] = solved.distance, solved.seconds
         self.prototype[at], self.steps[at] = trace["prototype"], trace["steps"]
         self.status[at] = np.where(good, np.where(solved.by_search, "found", "fallback"), "not_found")
-        counts = count_changed(solved.table, task.rows.table)
+        counts, ruled = count_changed(solved.table, task.rows.table), task.space.rules.any_declared
         for i, line in enumerate(at):
             if not good[i]:
                 self.message[line] = self._why_not(i, task, solved)
@@ -297,7 +300,7 @@ class _Lines:
             )
             self.how[line] = how
             self.message[line] = how_in_words(
-                how, label=classes[solved.label[i]], n_changes=int(counts[i]), cost=float(solved.cost[i])
+                how, label=classes[solved.label[i]], n_changes=int(counts[i]), cost=float(solved.cost[i]), ruled=ruled
             )
 
     def margin(self) -> Array:

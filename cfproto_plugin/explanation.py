@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -190,6 +191,7 @@ class Explanation:
             "proba_before": before,
             "proba_after": after,
             "n_changes": self.n_changes,
+            "message": self.message,
         }
         pandas = load_pandas()
         parts = [pandas.DataFrame(summary)]
@@ -214,8 +216,9 @@ class Explanation:
         try:
             content = json.loads(text)
         except (TypeError, ValueError) as error:
+            name = f". {text!r} looks like the name of a file: pass its text" if _is_name(text) else ""
             raise InputError(
-                f"this is not JSON ({error}); expected the text that Explanation.to_json() returns"
+                f"this is not JSON ({error}); expected the text that Explanation.to_json() returns{name}"
             ) from error
         found = content.pop("format", None) if isinstance(content, dict) else None
         if found != FORMAT:
@@ -252,6 +255,11 @@ class Explanation:
         told_apart = _holds_objects(before) & _holds_objects(after)  # None and NaN, which only objects can be
         differ[lines] = changed(_comparable(after, told_apart), _comparable(before, told_apart))
         return differ
+
+
+def _is_name(text: Any) -> bool:
+    """Whether it is a path, or a text that ends as the name of a JSON file does."""
+    return isinstance(text, os.PathLike) or (isinstance(text, str) and text.lower().endswith(".json"))
 
 
 def _plain(cell: Any) -> Any:

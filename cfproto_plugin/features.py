@@ -61,6 +61,13 @@ class Features:
                 raise ConfigError(f"{name} is {shown(given)}; expected a dict such as {example}")
             checked = {as_plain(key): check(value, f"{name}[{key!r}]") for key, value in given.items()}
             object.__setattr__(self, name, checked)
+        both = [column for column in self.increasing if column in self.decreasing]
+        if both:
+            raise ConfigError(
+                f"increasing and decreasing both name column {both[0]!r}, which could then not change at all; name it "
+                "in immutable if that is meant",
+                column=both[0],
+            )
 
 
 def _columns(value: Any, name: str) -> tuple[Column, ...]:
@@ -94,8 +101,19 @@ def _range(value: Any, what: str) -> tuple[float, float]:
     pair = as_items(value) if isinstance(value, Sequence) or hasattr(value, "ndim") else None
     good = pair is not None and len(pair) == 2 and all(map(is_number, pair)) and pair[0] <= pair[1]  # noqa: PLR2004 a pair
     if pair is None or not good or pair[0] == math.inf or pair[1] == -math.inf:
-        raise ConfigError(f"{what} is {shown(value)}; expected (lowest, highest), infinite where there is no limit")
+        raise ConfigError(
+            f"{what} is {shown(value)}; expected (lowest, highest), infinite where there is no limit{_no_range(pair)}"
+        )
     return pair[0], pair[1]
+
+
+def _no_range(pair: tuple[Any, ...] | None) -> str:
+    """What is wrong with a pair, where that can be told."""
+    if pair and all(isinstance(end, str) for end in pair):
+        return ". Ranges are numbers: use allowed for categories"
+    if pair and len(pair) == 2 and all(map(is_number, pair)) and pair[0] > pair[1]:  # noqa: PLR2004 a pair
+        return ". The lowest is above the highest"
+    return ""
 
 
 def _size(value: Any, what: str) -> float:

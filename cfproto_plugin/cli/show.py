@@ -13,7 +13,7 @@ from cfproto_plugin.tables.cells import is_missing
 if TYPE_CHECKING:
     from cfproto_plugin.explanation import Explanation
 
-_SUMMARY = 7  # columns of Explanation.to_frame before those of the features
+_SUMMARY = 8  # columns of Explanation.to_frame before those of the features
 _LISTED = 8  # rows that are named for one reason
 
 
@@ -51,7 +51,7 @@ def as_table(explanation: Explanation) -> Any:
     Where one of our columns has the name of a column of the rows, ours gets an underscore.
     """
     summary = explanation.to_frame().iloc[:, :_SUMMARY].reset_index(drop=True)
-    summary.insert(2, "message", explanation.message)
+    summary.insert(2, "message", summary.pop("message"))
     rows = explanation.counterfactual.reset_index(drop=True)
     taken = set(rows.columns)
     summary = summary.rename(columns=lambda name: f"{name}_" if name in taken else name)

@@ -9,7 +9,7 @@ from typing import Any
 
 from cfproto_plugin.cli.models import reason
 from cfproto_plugin.cli.rules import column_names
-from cfproto_plugin.errors import InputError, did_you_mean
+from cfproto_plugin.errors import InputError, did_you_mean, is_meant
 from cfproto_plugin.helpers.kinds import load_pandas
 
 TABLES = (".csv", ".csv.gz", ".parquet")
@@ -56,15 +56,26 @@ def read_table(path: Path, like: Any = None) -> Any:
 
 def _with_numbers(table: Any, like: Any) -> Any:
     """A CSV has no dtypes: one cell that is no number makes a column of text, and whole numbers hide decimals."""
-    pandas = load_pandas()
     for name in table.columns.intersection(like.columns):
         wanted, column = like[name].dtype.kind, table[name]
         if wanted == "f" and column.dtype.kind in "iu":
             table[name] = column.astype(float)
+        elif wanted in "iu" and column.dtype.kind == "f" and (column.dropna() % 1 == 0).all():
+            table[name] = column.astype("Int64")  # whole numbers, some of them missing
         elif wanted in "iuf" and is_text(column):
-            numbers = pandas.to_numeric(column, errors="coerce")
-            table[name] = numbers.astype(object).where(numbers.notna() | column.isna(), column)
+            table[name] = _numbers_beside_text(column)
     return table
+
+
+def _numbers_beside_text(column: Any) -> Any:
+    """A column of text with every cell that is a number as one: whole as it is written, such as 49, not 49.0."""
+    numbers = load_pandas().to_numeric(column, errors="coerce")
+    whole = column.str.fullmatch(r"\s*[+-]?[0-9]+\s*").fillna(value=False)
+    cells = [
+        int(text) if is_whole else text if number != number and isinstance(text, str) else number  # noqa: PLR0124
+        for text, number, is_whole in zip(column, numbers, whole, strict=True)
+    ]
+    return load_pandas().Series(cells, index=column.index, dtype=object)
 
 
 def write_table(table: Any, path: Path) -> None:
@@ -97,12 +108,14 @@ def select(table: Any, names: Sequence[str], path: Path, owner: str) -> Any:
     extra = [name for name in given if name not in names]
     if absent:
         raise InputError(
-            f"{path} lacks {_listed(absent)}, which {owner} has.{did_you_mean(absent[0], given)} "
+            f"{path} lacks {_listed(absent)}, which {owner} has.{is_meant(absent[0], extra)} "
             f"Its columns are {', '.join(map(repr, given))}"
         )
     if extra:
         flags = " ".join(f"--drop {name!r}" if " " in name else f"--drop {name}" for name in map(str, extra[:_LISTED]))
-        raise InputError(f"{path} has {_listed(extra)}, which {owner} has not. Leave out what is no feature: {flags}")
+        raise InputError(
+            f"{path} has {_listed(extra)}, which {owner} does not have. Leave out what is no feature: {flags}"
+        )
     return table
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cfproto_plugin.errors import InputError, ModelError, did_you_mean
+from cfproto_plugin.errors import InputError, ModelError, did_you_mean, is_meant
 from cfproto_plugin.helpers.kinds import library_of, names_of, select, to_pandas
 from cfproto_plugin.protocols import Array
 
@@ -36,12 +36,12 @@ def column_order(
     extra = [label for name, label in labels.items() if name not in known]
     if absent:
         raise InputError(
-            f"{what} has no column {absent[0]!r}; its columns are {given}.{did_you_mean(absent[0], given)}",
+            f"{what} has no column {absent[0]!r}; its columns are {given}.{is_meant(absent[0], extra)}",
             column=absent[0],
         )
     if extra:
         raise InputError(
-            f"{what} has a column {extra[0]!r} that the training data had not; leave it out."
+            f"{what} has a column {extra[0]!r} that the training data did not have; leave it out."
             f"{did_you_mean(extra[0], names)}",
             column=extra[0],
         )
@@ -60,7 +60,7 @@ def check_known_columns(labels: Sequence[Any] | None, names: Sequence[str] | Non
         if name not in given:
             raise InputError(
                 f"the training data has no column {name!r}, which the model was fitted with; its columns are "
-                f"{list(labels)}.{did_you_mean(name, labels)}",
+                f"{list(labels)}.{is_meant(name, labels)}",
                 column=name,
             )
     for label in labels:

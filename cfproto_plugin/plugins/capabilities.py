@@ -20,7 +20,7 @@ from cfproto_plugin.helpers.trees import tree_thresholds
 from cfproto_plugin.plugins.factories import Origin
 from cfproto_plugin.protocols import Array, ModelAdapter, PrototypeProvider, Pullback, TreeEnsemble
 
-_CALLS = ("predict", "quick", "vjp", "labels")  # methods that take rows
+_CALLS = ("predict", "quick", "vjp", "labels", "scores")  # methods that take rows
 
 
 @dataclass(frozen=True)

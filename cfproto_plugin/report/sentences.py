@@ -12,29 +12,31 @@ from cfproto_plugin.search.how import How
 _ROUTES = {
     "path": "on the path to a prototype",
     "latent": "on the path to a prototype",
-    "fallback": "on the way to a training row of that class, moved inside the rules",
+    "fallback": "on the way to a training row of that class",
     "beam": "by changes added one by one",
     "product": "among combinations of values of the columns that may change",
 }
 _UNTIL_POLISHED = {  # no point on the route had the class before it was polished
     "path": "on the way to a prototype",
     "latent": "on the way to a prototype",
-    "fallback": "on the way to a training row of that class",
 }
+_MOVED = ", moved inside the rules"
 
 
-def how_in_words(how: How, *, label: Any, n_changes: int, cost: float) -> str:
+def how_in_words(how: How, *, label: Any, n_changes: int, cost: float, ruled: bool = False) -> str:
     """The message of a counterfactual of class `label`: how it was found, and what polishing gained.
 
-    n_changes: the columns that differ. cost: what `how.polished_from` became.
+    n_changes: the columns that differ. cost: what `how.polished_from` became. ruled: rules were declared.
     """
     if how.method == "unchanged":
         return "already in the target, returned unchanged"
     if how.method == "nearest":
-        return f"the nearest training row of class {label}, moved inside the rules: the time budget left no search"
+        return f"the nearest training row of class {label}{_MOVED if ruled else ''}: the time budget left no search"
     route, before = _route(how), how.polished_from
     if math.isinf(before):
         return f"class {label} reached {_UNTIL_POLISHED.get(how.method, route)} with {counted(n_changes, 'change')}"
+    if how.method == "fallback" and ruled:
+        route += _MOVED
     if math.isnan(before) or before == cost:
         return f"class {label} reached {route}{_place(how)}"
     return f"class {label} reached {route}, polished from a cost of {before:.3g} to {cost:.3g}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from cfproto_plugin.explanation import Explanation
 
 _TEXT_LINES = 12
+_INDENT = " " * 5  # of what stands below a row
 _TEXT_ROOM = 64  # characters; with less room beside a row its changes go below it
 
 
@@ -26,11 +28,16 @@ def as_text(explanation: Explanation, width: int) -> str:
     columns = aligned(cells, right=(0, 3, 4))
     room = width - max(map(len, columns)) - 2
     if room < _TEXT_ROOM:
-        below = [f"     {_largest(line, width - 5)}".rstrip() for line in shown]
-        lines = [columns[0], *(text for both in zip(columns[1:], below, strict=True) for text in both if text)]
+        below = [[f"{_INDENT}{text}" for text in _largest(line, width - len(_INDENT))] for line in shown]
+        lines = [columns[0], *(text for head, note in zip(columns[1:], below, strict=True) for text in (head, *note))]
     else:
-        notes = ["largest changes", *(_largest(line, room) for line in shown)]
-        lines = aligned(list(zip(columns, notes, strict=True)))
+        notes = [["largest changes"], *(_largest(line, room) or [""] for line in shown)]
+        beside = [
+            ("" if at else head, text)
+            for head, note in zip(columns, notes, strict=True)
+            for at, text in enumerate(note)
+        ]
+        lines = aligned(beside)
     hidden = len(explanation) - len(shown)
     return "\n".join([title, *(_clip(text, width) for text in lines), *([f"... and {hidden} more"] if hidden else [])])
 
@@ -60,21 +67,26 @@ def _single(line: Explanation, width: int) -> list[str]:
     changes = ranked(line)
     rows = [(feature_name(c), b, "->", a) for c in changes[:_TEXT_LINES] for b, a in [pair(c.before, c.after)]]
     hidden = len(changes) - len(rows)
-    lines = [heading, str(line.message[0]), *(["  " + row for row in aligned(rows, right=(1, 3))] if rows else [])]
+    table = ["  " + row for row in aligned(rows, right=(1, 3))] if rows else []
+    lines = [heading, *_wrapped(str(line.message[0]), width), *table]
     return [_clip(text, width) for text in lines if text] + ([f"  ... and {hidden} more"] if hidden else [])
 
 
-def _largest(line: Explanation, width: int) -> str:
-    """As many changes as fit, largest first; the message if nothing changed."""
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, max(width, 1), break_on_hyphens=False)
+
+
+def _largest(line: Explanation, width: int) -> list[str]:
+    """One line of text with as many changes as fit, largest first; the whole message if nothing changed."""
     changes = ranked(line)
     if not changes:
-        return _clip(str(line.message[0]), width)
+        return _wrapped(str(line.message[0]), width)
     text = ""
     for i, change in enumerate(changes):
         before, after = pair(change.before, change.after)
         longer = text + ", " * bool(i) + f"{feature_name(change)} {before} -> {after}"
         rest = len(changes) - i - 1
         if i and len(longer) + (len(f", +{rest} more") if rest else 0) > width:
-            return f"{text}, +{len(changes) - i} more"
+            return [f"{text}, +{len(changes) - i} more"]
         text = longer
-    return text
+    return [text]

@@ -61,7 +61,9 @@ def feature_name(change: Change) -> str:
 
 
 def classes_text(line: Explanation, arrow: str) -> str:
-    """The classes `old -> new` for an explanation of one line; ? where there is none."""
+    """The classes `old -> new` for an explanation of one line; ? where no new one was found."""
+    if line.original_class[0] is None:
+        return "not explained"
     old, new = ("?" if label is None else label for label in (line.original_class[0], line.counterfactual_class[0]))
     return f"{old} {arrow} {new}"
 

@@ -43,6 +43,13 @@ def ask(call: Callable[[Array], Any], n: int, most: float = np.inf, seconds: flo
         return _halved(call, rows, error, most, time.perf_counter() + seconds)
 
 
+def in_words(error: Exception) -> str:
+    """The type of an error and the first line of its text."""
+    lines = str(error).strip().splitlines()
+    text = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    return text.rstrip(".")
+
+
 def _halved(call: Callable[[Array], Any], rows: Array, error: Exception, most: float, deadline: float) -> Asked:
     """Largest parts first: neighbours, such as the points of a path, fail together."""
     asked = Asked([], {})

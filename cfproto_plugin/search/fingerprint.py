@@ -47,6 +47,6 @@ class Fingerprint(NamedTuple):
         if away.any() and np.isfinite(self.tolerance):
             row = int(away.argmax())
             raise ModelError(
-                f"the model changed after explainer.fit: for a training row it now says {answer.proba[row]}, then "
-                f"{self.answer.proba[row]}. Call explainer.fit again with the model as it is now."
+                f"the model changed after explainer.fit: for a training row it said {self.answer.proba[row]} at fit, "
+                f"and now says {answer.proba[row]}. Call explainer.fit again with the model as it is now."
             )

@@ -6,7 +6,7 @@ import numpy as np
 
 from cfproto_plugin.errors import InputError, ModelError, did_you_mean
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.search.failures import Asked, ask
+from cfproto_plugin.search.failures import Asked, ask, in_words
 from cfproto_plugin.search.fingerprint import Fingerprint
 from cfproto_plugin.search.model import Answer, SearchModel
 from cfproto_plugin.tables.cells import listed
@@ -89,8 +89,9 @@ def _check_training(model: SearchModel, given: Given, known: Fingerprint, failed
     else:
         row, error = next(iter(failed.items()))
         raise ModelError(
-            f"the model fails for rows of the training data too, which it could predict at fit: {_words(error)}. "
-            f"The first row of x that it fails for is row {row}: {_cells(given, row)}",
+            f"the model fails for rows of the training data too, which it could predict at fit: {in_words(error)}. "
+            f"The first row of x that it fails for is row {row}: {_cells(given, row)}. If the model was fitted again "
+            "since explainer.fit, call explainer.fit again with the model as it is now.",
             row=row,
         ) from error
 
@@ -100,7 +101,7 @@ def _reason(given: Given, row: int, error: Exception) -> InputError:
     strange = np.flatnonzero(_peculiar(given, given.table[[row]])[0]).tolist()
     columns = given.columns
     if not strange:
-        text = f"row {row}: the model cannot predict it: {_words(error)}"
+        text = f"row {row}: the model cannot predict it: {in_words(error)}"
         return InputError(text, row=row)
     at = next((at for at in strange if at in columns.categories), strange[0])
     attribute, name = columns.attributes[at], columns.describe(at)
@@ -109,24 +110,17 @@ def _reason(given: Given, row: int, error: Exception) -> InputError:
         known = list(attribute.levels)[: len(attribute.levels) - attribute.unknown]
         cell = attribute.levels[int(value)]
         text = (
-            f"row {row} holds {cell!r} in column {name}, which the training data had not, and the model does not "
-            f"accept it ({_words(error)}).{did_you_mean(cell, known)} There are: {listed(known)}"
+            f"row {row} holds {cell!r} in column {name}, which the training data did not have, and the model does not "
+            f"accept it ({in_words(error)}).{did_you_mean(cell, known)} There are: {listed(known)}"
         )
     elif np.isnan(value):
         text = (
-            f"row {row} is NaN in column {name}, and the model does not accept missing values ({_words(error)}). Fill "
-            "it in, or use a model that accepts NaN."
+            f"row {row} is NaN in column {name}, and the model does not accept missing values ({in_words(error)}). "
+            "Fill it in, or use a model that accepts NaN."
         )
     else:
-        text = f"row {row} holds {value:g} in column {name}, and the model cannot predict it: {_words(error)}"
+        text = f"row {row} holds {value:g} in column {name}, and the model cannot predict it: {in_words(error)}"
     return InputError(text, row=row, column=attribute.name)
-
-
-def _words(error: Exception) -> str:
-    """The type of an error and the first line of its text."""
-    lines = str(error).strip().splitlines()
-    text = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
-    return text.rstrip(".")
 
 
 def _cells(given: Given, row: int) -> str:

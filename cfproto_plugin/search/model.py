@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cfproto_plugin.errors import InputError, ModelError
+from cfproto_plugin.errors import CfprotoError, InputError, ModelError
 from cfproto_plugin.helpers.kinds import can_join, join, take
 from cfproto_plugin.plugins import Adapted
 from cfproto_plugin.protocols import Array, Pullback
 from cfproto_plugin.search.clock import Pace
-from cfproto_plugin.search.failures import Asked, ask
+from cfproto_plugin.search.failures import Asked, ask, in_words
 from cfproto_plugin.search.noise import Noise, margins
 from cfproto_plugin.search.tuning import Tuning
 from cfproto_plugin.tables.given import Given
@@ -153,7 +153,7 @@ class SearchModel:
             raise ModelError(
                 f"labels of adapter {self._adapted.name!r} returned {found.dtype} of shape {found.shape}, such as "
                 f"{found.ravel()[:3]}; expected ({n},) whole numbers, columns of the probabilities from 0 to "
-                f"{(self._n_classes or 'k')!s} - 1",
+                f"{self._n_classes - 1 if self._n_classes else 'k - 1'}",
                 plugin=self._adapted.plugin,
             )
         return found.astype(np.intp)
@@ -197,24 +197,45 @@ class SearchModel:
 
     def training_answer(self, table: Array) -> Answer:
         """What the model says of the training rows; an error names the row and the column that it cannot take."""
-        missing = np.isnan(table)
         try:
             (proba, decision), _ = self.strictly(table, np.arange(len(table)))
         except Exception as error:
-            if not missing.any():
+            self._check_without_missing(table, error)
+            if isinstance(error, CfprotoError):
                 raise
-            row, at = np.argwhere(missing)[0].tolist()
-            raise InputError(
-                f"row {row} of the training data is NaN in column {self.space.columns.describe(at)}, and the model "
-                f"does not accept missing values ({type(error).__name__}). Fill it in, or use a model that accepts "
-                "NaN.",
-                row=row,
-                column=self.space.columns.attributes[at].name,
-            ) from error
+            raise self._raised(error, "the training rows") from error
         bad = np.flatnonzero(np.isnan(proba).any(axis=1))
         if len(bad):
             raise self.no_number(proba[bad[0]], f"row {bad[0]} of the training data")
         return Answer.of(proba, decision)
+
+    def _check_without_missing(self, table: Array, error: Exception) -> None:
+        """Blame missing values for an error of the training rows only if the rows without such are answered."""
+        missing = np.isnan(table)
+        complete = np.flatnonzero(~missing.any(axis=1))
+        if len(complete) in {0, len(table)}:
+            return
+        try:
+            self.strictly(table[complete], complete)
+        except CfprotoError:
+            raise
+        except Exception as another:
+            raise self._raised(another, "the training rows, also without those that have missing values") from another
+        row, at = np.argwhere(missing)[0].tolist()
+        raise InputError(
+            f"row {row} of the training data is NaN in column {self.space.columns.describe(at)}, and the model does "
+            f"not accept missing values ({in_words(error)}). Fill it in, or use a model that accepts NaN.",
+            row=row,
+            column=self.space.columns.attributes[at].name,
+        ) from error
+
+    def _raised(self, error: Exception, where: str) -> ModelError:
+        """An error of the model's own in our words."""
+        return ModelError(
+            f"the model raised {in_words(error)} for {where}; expected probabilities (n, k). Try it on a few of these "
+            "rows yourself.",
+            plugin=self._adapted.plugin,
+        )
 
     def no_number(self, proba: Array, where: str) -> ModelError:
         """The error of a model that returns NaN or infinite numbers."""
@@ -319,10 +340,11 @@ class SearchModel:
         proba = np.asarray(function(rows))
         columns = self._n_classes or proba.shape[-1]
         if proba.shape != (n, columns) or columns < 2:  # noqa: PLR2004
+            labels = proba.ndim == 1 or columns < 2  # noqa: PLR2004
             raise ModelError(
                 f"the model returned shape {proba.shape} for {n} rows; expected ({n}, k) probabilities of "
-                f"{self._n_classes or 'at least 2'} classes. Labels are not enough: pass a function "
-                "x -> probabilities.",
+                f"{self._n_classes or 'at least 2'} classes"
+                + (". Labels are not enough: pass a function x -> probabilities." if labels else ""),
                 plugin=self._adapted.plugin,
             )
         if not (math.isfinite(proba.sum()) or np.isfinite(proba).all()):

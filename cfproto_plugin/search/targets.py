@@ -33,8 +33,14 @@ def allowed_classes(target: Any, classes: Array, original: Array, index: Any = N
         labels = list(target)
         if not labels:
             raise InputError("target is empty; expected at least one label, or None for any other class")
+        chosen = _columns(labels, classes)
+        if n == len(labels) > 1 and isinstance(target, (list, tuple)) and len(set(chosen)) < n:
+            raise InputError(
+                "target is a list with repeated labels and one item per row; a list is a set of allowed labels for all "
+                "rows: pass np.array(target) for one label per row"
+            )
         allowed = np.zeros((n, k), dtype=bool)
-        allowed[:, _columns(labels, classes)] = True
+        allowed[:, chosen] = True
         return allowed
     if np.ndim(target) == 0:
         label = target[()] if isinstance(target, np.ndarray) else target

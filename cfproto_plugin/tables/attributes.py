@@ -39,7 +39,7 @@ class Attribute:
         return len(self.levels) - len(self.sources)
 
     def with_unknown(self, values: Sequence[Any]) -> Attribute:
-        """The same with further categories, which the training data had not."""
+        """The same with further categories, which the training data did not have."""
         numbers = isinstance(self.levels, np.ndarray) and self.levels.dtype.kind in "iufb"
         if numbers and np.asarray(values).dtype.kind in "iufb":
             return replace(self, levels=np.append(self.levels, np.asarray(values)), unknown=len(values))

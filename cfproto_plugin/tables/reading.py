@@ -40,7 +40,8 @@ def read_table(columns: Columns, raw: Any) -> Read:
         if not is_frame(raw) and raw.dtype == np.float32:
             table = table.astype(np.float32, copy=False)
     for row, at in np.argwhere(np.isinf(table)).tolist():
-        text = f"holds {table[row, at]} in column {columns.describe(at)}; expected finite numbers"
+        cell = f"{table[row, at]} in column {columns.describe(at)}"
+        text = f"holds {cell}; expected a finite number: replace it, or leave the row out"
         _note(errors, row, text, columns.attributes[at].name)
     if errors:
         table = table.copy()
@@ -69,7 +70,10 @@ def _part(
 def _numbers(column: Any, name: Any, errors: dict[int, InputError]) -> Array:
     floats, bad = as_floats(column)
     for row in np.flatnonzero(bad).tolist():
-        text = f"holds {_cell(column, row)} in column {name!r}, which is not a number; it is a column of numbers"
+        text = (
+            f"holds {_cell(column, row)} in column {name!r}, which is not a number; it is a column of numbers: correct "
+            "the cell, or name the column in Features(categorical=...) before fit"
+        )
         _note(errors, row, text, name)
     return floats
 

@@ -81,6 +81,12 @@ class Rules:
         """Whether only the training data bounds the columns."""
         return not (self.grid.stepped or (self.fixed | self.rising | self.falling | self.declared).any())
 
+    @property
+    def any_declared(self) -> bool:
+        """Whether a rule says what may change, beside the steps of the columns."""
+        masks = self.fixed | self.rising | self.falling | self.declared
+        return bool(masks.any() or self.allowed or self.relations)
+
     def bounds(self, x: Array) -> tuple[Array, Array]:
         """Lowest and highest value of every cell of table rows x (n, A); for categories see `FeatureSpace.rows`."""
         if self.plain:
@@ -119,7 +125,7 @@ class Rules:
         return good
 
     def choices(self, at: int) -> Array:
-        """The categories an attribute may change to: (K,) bool; none that the training data had not."""
+        """The categories an attribute may change to: (K,) bool; none that the training data did not have."""
         attribute = self.columns.attributes[at]
         known = np.arange(len(attribute.levels)) < len(attribute.levels) - attribute.unknown
         return self.allowed.get(at, known)

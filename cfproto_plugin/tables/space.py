@@ -96,7 +96,7 @@ class FeatureSpace:
     def on(self, columns: Columns) -> FeatureSpace:
         """The same space for rows that hold the columns in other dtypes, or hold further categories.
 
-        A category that the training data had not stands at the mean of its column, off all others.
+        A category that the training data did not have stands at the mean of its column, off all others.
         """
         if columns is self.columns:
             return self

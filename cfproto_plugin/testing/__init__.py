@@ -48,6 +48,7 @@ from cfproto_plugin.testing.optional import (
     columns_of_a_frame_may_come_in_any_order,
     labels_are_columns_of_predict,
     labels_do_not_depend_on_the_batch,
+    largest_score_is_the_label,
     quick_gives_what_predict_gives,
     trees_give_what_predict_gives,
 )
@@ -108,6 +109,7 @@ __all__ = [
     "input_is_not_modified",
     "labels_are_columns_of_predict",
     "labels_do_not_depend_on_the_batch",
+    "largest_score_is_the_label",
     "loading_imports_no_framework",
     "model_parameters_are_untouched",
     "model_training_mode_is_untouched",

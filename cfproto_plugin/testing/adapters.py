@@ -16,6 +16,7 @@ from cfproto_plugin.testing.optional import (
     columns_of_a_frame_may_come_in_any_order,
     labels_are_columns_of_predict,
     labels_do_not_depend_on_the_batch,
+    largest_score_is_the_label,
     quick_gives_what_predict_gives,
     trees_give_what_predict_gives,
 )
@@ -60,6 +61,7 @@ def adapter_checks(
     frame = "the rows are a DataFrame" if hasattr(x, "iloc") else ""
     no_classes = transform or ("" if known.has_classes else "the adapter has no classes")
     no_labels = transform or ("" if known.labels is not None else "the adapter has no labels(x)")
+    no_scores = no_labels or ("" if known.scores is not None else "the adapter has no scores(x)")
     no_quick = "" if known.has_quick else "the adapter has no quick(x)"
     no_limit = "" if known.max_rows is not None else "the adapter has no max_rows"
     no_trees = transform or frame or ("" if _has(lambda: known.trees) else "the adapter has no trees()")
@@ -82,6 +84,7 @@ def adapter_checks(
         bind(quick_gives_what_predict_gives, adapter, x.copy(), atol=max(atol, 1e-5), skipped=no_quick),
         bind(labels_are_columns_of_predict, adapter, x.copy(), skipped=no_labels),
         bind(labels_do_not_depend_on_the_batch, adapter, x.copy(), skipped=no_labels),
+        bind(largest_score_is_the_label, adapter, x.copy(), skipped=no_scores),
         bind(a_batch_of_max_rows_is_predicted, adapter, x.copy(), atol=atol, skipped=no_limit),
         bind(columns_of_a_frame_may_come_in_any_order, adapter, x.copy(), atol=atol, skipped=no_order),
         bind(pullback_agrees_with_random_direction_differences, adapter, x.copy(), atol=atol, skipped=no_vjp),

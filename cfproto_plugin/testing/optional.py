@@ -1,4 +1,4 @@
-"""Checks of what an adapter may add to `predict`: quick, trees, labels, max_rows, columns of a frame by name."""
+"""Checks of what an adapter may add to `predict`: quick, trees, labels, scores, max_rows, columns of frames by name."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from cfproto_plugin.helpers import load_pandas, tree_probabilities, tree_thresholds
+from cfproto_plugin.helpers.probabilities import SUM_TOLERANCE
 from cfproto_plugin.plugins import Adapted
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.testing.kit import in_batches, predict, require, require_close
@@ -50,6 +51,20 @@ def labels_do_not_depend_on_the_batch(adapter: Any, x: Any) -> None:
     alone = np.concatenate([np.asarray(adapter.labels(x[i : i + 1])) for i in range(len(x))])
     rows = np.flatnonzero(together != alone)
     require(not len(rows), f"labels of rows asked together and one by one differ, first in row {rows[:1]}")
+
+
+def largest_score_is_the_label(adapter: Any, x: Any) -> None:
+    """Numbers (n, k) of rows that sum to one; of several largest ones, any may be the decision."""
+    scores, columns = np.asarray(in_batches(adapter, adapter.scores, x)), predict(adapter, x).shape[-1]
+    wanted = (len(x), columns)
+    require(scores.shape == wanted, f"scores returned shape {scores.shape} for {len(x)} rows, expected {wanted}")
+    require(scores.dtype.kind == "f" and bool(np.isfinite(scores).all()), "scores returned what is no finite number")
+    worst = float(np.abs(scores.sum(axis=1) - 1).max())
+    require(worst < SUM_TOLERANCE, f"a row of scores sums to 1 +- {worst:.2g}")
+    labels = np.asarray(in_batches(adapter, adapter.labels, x))
+    rows = np.flatnonzero(scores[np.arange(len(x)), labels] < scores.max(axis=1))
+    first = f": {scores[rows[0]]} and column {labels[rows[0]]}, first in row {rows[0]}" if len(rows) else ""
+    require(not len(rows), f"the largest score is not that of labels{first}")
 
 
 def a_batch_of_max_rows_is_predicted(adapter: Any, x: Any, *, atol: float = 1e-5) -> None:

@@ -113,6 +113,8 @@ def use(adapter: Any, x: Any) -> None:
         in_batches(adapter, adapter.quick, x)
     if known.labels is not None:
         in_batches(adapter, adapter.labels, x)
+    if known.scores is not None:
+        in_batches(adapter, adapter.scores, x)
     if known.vjp is not None and not hasattr(x, "iloc"):
         y, pullback = adapter.vjp(x[: known.max_rows])
         pullback(np.ones_like(y))

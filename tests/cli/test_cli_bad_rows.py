@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -71,3 +72,18 @@ def test_whole_numbers_in_a_csv_may_become_decimals_where_the_training_table_has
     result = explain(folder, "--json", "--immutable", "job")
     assert result.exit_code == 0, result.output
     assert any(record["counterfactual"]["a"] % 1 for record in json.loads(result.stdout))
+
+
+@pytest.mark.parametrize(("cell", "good"), [("forty", False), ("", True)], ids=["text", "missing"])
+def test_whole_numbers_beside_a_bad_cell_are_written_as_they_were_given(tmp_path, cell, good):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.integers(18, 80, 200), "score": rng.normal(size=200).round(2)})
+    holes = frame.astype(float).mask(rng.random(frame.shape) < 0.1) if good else frame
+    model = HistGradientBoostingClassifier(max_iter=10, random_state=0).fit(holes, frame["score"] > 0)
+    joblib.dump(model, tmp_path / "model.joblib")
+    frame.to_csv(tmp_path / "train.csv", index=False)
+    (tmp_path / "rows.csv").write_text(f"age,score\n49,1.5\n{cell},-0.5\n30,-1.25\n", encoding="utf-8")
+    explain(tmp_path, "-o", tmp_path / "answers.csv", "--immutable", "age")
+    answers = pd.read_csv(tmp_path / "answers.csv", dtype=str)
+    assert answers["status"].tolist() == ["found", "found" if good else "error", "found"]
+    assert answers["age"].fillna("").tolist() == ["49", "", "30"]

@@ -125,7 +125,8 @@ def test_every_check_is_a_line_and_all_pass(examples):
     assert result.output.splitlines()[1] == "adapter cfproto_test_examples.Adapter"
     assert "ok       rows are probabilities of at least two classes\n" in result.output
     assert "skipped  pullback agrees with random direction differences: the adapter has no vjp(x)\n" in result.output
-    assert result.output.splitlines()[-1] == "7 ok, 12 skipped"
+    assert "skipped  largest score is the label: the adapter has no labels(x)\n" in result.output
+    assert result.output.splitlines()[-1] == "7 ok, 13 skipped"
 
 
 def test_a_failed_check_is_shown_with_its_reason_and_the_status_is_1(examples):
@@ -136,7 +137,7 @@ def test_a_failed_check_is_shown_with_its_reason_and_the_status_is_1(examples):
     place = f"(cfproto_test_examples.py:{line_of('no trees')})"
     assert f"failed   thresholds are sorted for every column: RuntimeError: no trees {place}" in lines
     assert "ok       output is deterministic" in lines
-    assert lines[-1] == "6 ok, 3 failed, 10 skipped"
+    assert lines[-1] == "6 ok, 3 failed, 11 skipped"
 
 
 def test_json_says_the_same_and_holds_nothing_else(examples):
@@ -252,7 +253,7 @@ def test_the_installed_command_finds_modules_of_the_current_directory(examples, 
         env=os.environ,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "7 ok, 12 skipped"
+    assert done.stdout.splitlines()[-1] == "7 ok, 13 skipped"
 
 
 def test_help_shows_an_example_and_what_the_status_means():

@@ -48,7 +48,11 @@ BAD = [
     ("job", None, r"row 2 holds None in column 'job'"),
     ("job", ["cook"], r"row 2 holds \['cook'\] in column 'job'; expected a category"),
     ("income", np.nan, r"row 2 is NaN in column 'income', and the model does not accept missing values"),
-    ("income", np.inf, r"row 2 holds inf in column 'income'; expected finite numbers"),
+    (
+        "income",
+        np.inf,
+        r"row 2 holds inf in column 'income'; expected a finite number: replace it, or leave the row out",
+    ),
     ("income", 1e300, r"row 2 holds 1e\+300 in column 'income', and the model cannot predict it: ValueError"),
     ("income", "much", r"row 2 holds 'much' in column 'income', which is not a number"),
     ("income", {"a": 1}, r"row 2 holds \{'a': 1\} in column 'income', which is not a number"),

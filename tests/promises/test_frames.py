@@ -337,7 +337,7 @@ def test_a_column_that_the_model_never_saw_is_refused_by_fit(library, table):
     assert e.value.column == "id"
     with pytest.raises(ValueError, match="the training data has no column 'area', which the model was fitted with"):
         explainer.fit(frame.drop(columns="area"))
-    with pytest.raises(ValueError, match="Did you mean 'Area'"):
+    with pytest.raises(ValueError, match="If 'Area' is meant, rename it to 'area'"):
         explainer.fit(frame.rename(columns={"area": "Area"}))
 
 

@@ -15,7 +15,7 @@ from cfproto_plugin.explanation import Explanation
 from cfproto_plugin.report import aligned, as_html, as_text, how_in_words, pair, ranked, write_report
 from cfproto_plugin.search.how import How
 
-FALLBACK = "class 1 reached on the way to a training row of that class, moved inside the rules"
+FALLBACK = "class 1 reached on the way to a training row of that class"
 EVIL = "<script>alert('x')</script>&"
 META = {
     "adapter": "xgboost",
@@ -164,12 +164,31 @@ def test_how_a_counterfactual_was_found_in_words(how, words):
     assert how_in_words(how, label=1, n_changes=3, cost=4.56) == words
 
 
+@pytest.mark.parametrize("how", [How("fallback"), How("fallback", polished_from=9.0), How("nearest")])
+def test_a_training_row_is_moved_inside_the_rules_only_where_there_are_rules(how):
+    said = [how_in_words(how, label=1, n_changes=3, cost=4.56, ruled=ruled) for ruled in (False, True)]
+    assert ["moved inside the rules" in text for text in said] == [False, True]
+    assert said[1].replace(", moved inside the rules", "") == said[0]
+
+
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_no_line_of_the_text_is_wider_than_the_terminal(width):
     names = tuple(f"a feature with a rather long name {j}" for j in range(30))
     e = explanation(np.ones((3, 30)), np.full((3, 30), 2.0), names=names, message="m" * 300)
     for part in (e, e[0]):
         assert max(map(len, as_text(part, width).splitlines())) <= width
+
+
+@pytest.mark.parametrize("width", [50, 80, 160])
+def test_a_message_is_wrapped_and_never_cut(width):
+    message = (
+        "row 2 is NaN in column 'income', and the model does not accept missing values (ValueError: no). Fill it in."
+    )
+    e = explanation(np.ones((2, 3)), np.full((2, 3), np.nan), status="error", message=message)
+    for part in (e, e[0]):
+        text = as_text(part, width)
+        assert message in " ".join(text.split())
+        assert max(map(len, text.splitlines())) <= width
 
 
 def test_the_text_says_per_row_the_classes_probability_and_largest_changes():
@@ -310,7 +329,8 @@ def test_an_image_that_could_not_be_read_is_shown_all_the_same(value):
     for original in (before, np.full((1, 4, 4), value)):
         e = explanation(original, np.full((1, 4, 4), np.nan), status="error")
         e = replace(e, original_class=np.array([None]))
-        assert "? → ?" in Outline(as_html(e)).text
+        assert "not explained" in Outline(as_html(e)).text
+        assert "? → ?" not in Outline(as_html(e)).text
 
 
 def test_rows_that_are_no_pictures_are_listed_by_index():

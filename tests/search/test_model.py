@@ -51,13 +51,14 @@ def test_the_first_prediction_names_the_missing_cell_that_the_model_refuses():
     assert (caught.value.row, caught.value.column) == (3, 1)
 
 
-def test_an_error_of_the_model_on_complete_rows_is_its_own():
+def test_an_error_of_the_model_on_complete_rows_is_put_in_words():
     class Broken(Plain):
         def predict(self, x):
             raise ZeroDivisionError
 
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(ModelError, match="the model raised ZeroDivisionError for the training rows") as caught:
         search_model(Broken()).training_answer(TRAIN)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
 def test_the_class_is_the_first_largest_probability_or_the_models_own_decision():

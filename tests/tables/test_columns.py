@@ -221,9 +221,9 @@ def test_images_are_flat_rows_and_come_back_in_their_shape():
 
 def test_missing_and_extra_columns_are_named(frame):
     columns, _ = learn(frame)
-    with pytest.raises(InputError, match=r"no column 'income'.*Did you mean 'incone'"):
+    with pytest.raises(InputError, match=r"no column 'income'.*If 'incone' is meant, rename it to 'income'"):
         read(columns, frame.rename(columns={"income": "incone"}))
-    with pytest.raises(InputError, match="a column 'extra' that the training data had not"):
+    with pytest.raises(InputError, match="a column 'extra' that the training data did not have"):
         read(columns, frame.assign(extra=1))
     with pytest.raises(InputError, match="expected 9 columns"):
         read(columns, frame.to_numpy(dtype=object)[:, :4])

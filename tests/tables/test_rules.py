@@ -208,9 +208,10 @@ def test_only_the_rows_whose_rules_contradict_are_infeasible(explainer, frame):
     assert np.array_equal(e.status == "infeasible", frame["age"][:40] > 40)
 
 
-def test_opposite_directions_fix_a_column(explainer, frame):
-    before, after = explain(explainer, frame[:40], increasing=("age",), decreasing=("age",))
-    assert (before["age"] == after["age"]).all()
+def test_opposite_directions_of_a_column_are_refused_by_the_constructor():
+    with pytest.raises(ConfigError, match=r"both name column 'age'.*name it in immutable") as caught:
+        Features(increasing=("sex", "age"), decreasing="age")
+    assert caught.value.column == "age"
 
 
 @pytest.mark.parametrize("rule", ["immutable", "increasing", "decreasing", "integer"])

@@ -62,6 +62,10 @@ class Full(Good):
     def labels(self, x):
         return (self.predict(x) * [1, 2, 1]).argmax(axis=1)
 
+    def scores(self, x):
+        y = self.predict(x) * [1, 2, 1]
+        return y / y.sum(axis=1, keepdims=True)
+
 
 class QuickIsAnother(Full):
     def quick(self, x):
@@ -99,6 +103,28 @@ class ComparesLabelsWithTheBatch(Full):
     def labels(self, x):
         p = self.predict(x)
         return (p - p.mean(axis=0)).argmax(axis=1)
+
+
+class ScoresAnotherClass(Full):
+    def scores(self, x):
+        return np.roll(self.predict(x), 1, axis=1)
+
+
+class ScoresDoNotSumToOne(Full):
+    def scores(self, x):
+        return 2 * self.predict(x)
+
+
+class ScoresOneColumn(Full):
+    def scores(self, x):
+        return self.predict(x)[:, :1]
+
+
+class WritesIntoTheRowsWhenScoring(Full):
+    def scores(self, x):
+        y = self.predict(x)
+        x[0, 0] = 0.0
+        return y
 
 
 class TakesFewerRowsThanItSays(Full):
@@ -546,6 +572,7 @@ CONSTANT = testing.output_is_constant_between_neighbouring_thresholds
 QUICK = testing.quick_gives_what_predict_gives
 TREES = testing.trees_give_what_predict_gives
 LABELS_ARE_COLUMNS = testing.labels_are_columns_of_predict
+SCORES = testing.largest_score_is_the_label
 MODE = testing.model_training_mode_is_untouched
 PARAMETERS = testing.model_parameters_are_untouched
 MADE = testing.the_factory_makes_what_it_promises
@@ -587,6 +614,10 @@ ADAPTERS = [
     (LABELS_ARE_COLUMNS, on_rows(CountsLabelsFromOne), "expected columns 0 to 2"),
     (LABELS_ARE_COLUMNS, on_rows(GivesLabelsAsAColumn), r"labels returned shape \(9, 1\)"),
     (testing.labels_do_not_depend_on_the_batch, on_rows(ComparesLabelsWithTheBatch), "one by one differ"),
+    (SCORES, on_rows(ScoresAnotherClass), r"the largest score is not that of labels.*first in row 0"),
+    (SCORES, on_rows(ScoresDoNotSumToOne), r"a row of scores sums to 1 \+- 1"),
+    (SCORES, on_rows(ScoresOneColumn), r"scores returned shape \(9, 1\) for 9 rows, expected \(9, 3\)"),
+    (testing.input_is_not_modified, on_rows(WritesIntoTheRowsWhenScoring), "changed in place"),
     (testing.a_batch_of_max_rows_is_predicted, on_rows(TakesFewerRowsThanItSays), "4 items for max_rows=5 rows"),
     (testing.a_batch_of_max_rows_is_predicted, on_rows(DependsOnTheSizeOfTheBatch), "max_rows=5 and alone differ"),
     (testing.columns_of_a_frame_may_come_in_any_order, on_frame(TakesColumnsByPosition), "columns reversed differs"),
