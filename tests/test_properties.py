@@ -91,10 +91,11 @@ def tables(draw, n_floats=(0, 3), n_ints=(0, 2), n_categories=(0, 3)):
 
 @st.composite
 def rules_for(draw, frame):
-    """Any rules that the columns admit, contradictions included."""
+    """Any rules that the columns admit, contradictions included but for both directions at once."""
     names, rules = list(frame), {}
     for rule, admits in (("immutable", names), ("increasing", numbers(frame)), ("decreasing", numbers(frame))):
         rules[rule] = tuple(draw(st.lists(st.sampled_from(admits), max_size=2, unique=True)))
+    rules["decreasing"] = tuple(name for name in rules["decreasing"] if name not in rules["increasing"])
     rules["ranges"], rules["step"], rules["allowed"] = {}, {}, {}
     for name in numbers(frame):
         if draw(st.integers(0, 3)) == 0:

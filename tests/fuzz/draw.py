@@ -198,6 +198,7 @@ def rules(case: Case, rng: np.random.Generator) -> dict[str, Any]:
     for rule, among in (("immutable", names), ("increasing", amounts), ("decreasing", amounts)):
         if rng.random() < 0.3 and among:
             out[rule] = tuple(among[i] for i in rng.choice(len(among), min(len(among), 2), replace=False))
+    out["decreasing"] = tuple(name for name in out.get("decreasing", ()) if name not in out.get("increasing", ()))
     for name in amounts:
         _rules_of_number(out, name, column(case.train, name), rng)
     for name in sorted(set(names) - set(amounts)):
