@@ -109,7 +109,7 @@ class Fitted:
         )
         k = None if not isinstance(prototypes, str) else config.k or _default_k(prototypes, models.encoder)
         noise = _noise(models.classifier, model, train, answer)
-        fingerprint = Fingerprint.take(given, answer, noise[0][1], decides=model.decides)
+        fingerprint = Fingerprint.take(given, answer, noise[0][1], classes, decides=model.decides)
         return cls(models.classifier, space, classes, absent, _settled(config, plan, k), guide, noise, fingerprint)
 
     def noise_of(self, dtype: np.dtype[Any]) -> Noise:

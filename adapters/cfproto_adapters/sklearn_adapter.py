@@ -46,11 +46,9 @@ class SklearnAdapter:
 
     function: rows -> the output of the model's own methods. quick: the same recomputed, None where it is not. labels,
     scores: rows -> the columns of its decisions, and probabilities whose largest lead to them; None where the largest
-    probability decides.
+    probability decides. source: the classifier, which names its classes.
     images: the output of an autoencoder trained on flattened images gets their shape back.
     """
-
-    classes: Array  # of classifiers only
 
     def __init__(
         self,
@@ -60,7 +58,7 @@ class SklearnAdapter:
         quick: Function | None = None,
         labels: Function | None = None,
         scores: Function | None = None,
-        classes: Array | None = None,
+        source: Any = None,
         images: bool = False,
     ) -> None:
         self._rows = rows
@@ -71,8 +69,12 @@ class SklearnAdapter:
         self.scores = scores
         self.accepts_frames = rows.accepts_frames
         self.feature_names = rows.names
-        if classes is not None:
-            self.classes = classes
+        self._source = source
+
+    @property
+    def classes(self) -> Array:
+        """The labels that a classifier names now: fitted again, it may name others."""
+        return np.asarray(unwrap(self._source).classes_)
 
     def predict(self, x: Array) -> Array:
         with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, which the model reports
@@ -91,10 +93,10 @@ class SklearnGradientAdapter(SklearnAdapter):
         function: Function,
         chain: Chain,
         *,
-        classes: Array | None = None,
+        source: Any = None,
         images: bool = False,
     ) -> None:
-        super().__init__(rows, function, quick=self._recomputed, classes=classes, images=images)
+        super().__init__(rows, function, quick=self._recomputed, source=source, images=images)
         self._chain = chain
 
     def vjp(self, x: Array) -> tuple[Array, Pullback]:
@@ -123,12 +125,12 @@ class SklearnTreeAdapter(SklearnAdapter):
         *,
         quick: Function | None,
         thresholds: list[Array] | None,
-        classes: Array,
+        source: Any,
         labels: Function | None = None,
         scores: Function | None = None,
         row_by_row: bool = False,
     ) -> None:
-        super().__init__(rows, function, quick=quick, labels=labels, scores=scores, classes=classes)
+        super().__init__(rows, function, quick=quick, labels=labels, scores=scores, source=source)
         self._thresholds = thresholds
         self.row_by_row = row_by_row
 
@@ -152,26 +154,24 @@ def _classifier(source: Any) -> SklearnAdapter:
 
     model = unwrap(source)
     _require_classifier(model)
-    rows, classes, (function, labels) = Rows(model), np.asarray(model.classes_), answers(source)
+    rows, (function, labels) = Rows(model), answers(source)
     chain = classifier_chain(model)
     if chain is not None and labels is None:
-        return SklearnGradientAdapter(rows, function, chain, classes=classes)
+        return SklearnGradientAdapter(rows, function, chain, source=source)
     quick = recomputed(model)
     thresholds = None if isinstance(quick, Walk) else splits(model)
     if labels is not None:
         leading = quick or scores(model)
         if thresholds is None:
-            return SklearnAdapter(rows, function, labels=labels, scores=leading, classes=classes)
+            return SklearnAdapter(rows, function, labels=labels, scores=leading, source=source)
         return SklearnTreeAdapter(
-            rows, function, quick=None, thresholds=thresholds, labels=labels, scores=leading, classes=classes
+            rows, function, quick=None, thresholds=thresholds, labels=labels, scores=leading, source=source
         )
     if isinstance(quick, Walk) or thresholds is not None:
         # several threads add up the trees of a forest in the order in which they finish
         steady = isinstance(quick, Walk) and getattr(model, "n_jobs", None) in {None, 1}
-        return SklearnTreeAdapter(
-            rows, function, quick=quick, thresholds=thresholds, classes=classes, row_by_row=steady
-        )
-    return SklearnAdapter(rows, function, quick=quick, classes=classes)
+        return SklearnTreeAdapter(rows, function, quick=quick, thresholds=thresholds, source=source, row_by_row=steady)
+    return SklearnAdapter(rows, function, quick=quick, source=source)
 
 
 def _transform(model: Any) -> SklearnAdapter:

@@ -77,8 +77,6 @@ def xgboost_adapter(
 class XGBoostAdapter:
     """What trees and linear boosters share: columns in, probabilities out."""
 
-    classes: Array  # only where the model is an XGBClassifier
-
     def __init__(
         self,
         model: Any,
@@ -102,8 +100,12 @@ class XGBoostAdapter:
         self._cut = 0.0
         self.accepts_frames = self.feature_names is not None
         if hasattr(model, "n_classes_"):
-            self.classes = np.asarray(model.classes_)
             self._cut = 0.5
+
+    @property
+    def classes(self) -> Array:
+        """The labels that an XGBClassifier names now; a booster has none."""
+        return np.asarray(self._source.classes_)
 
     def predict(self, x: Array) -> Array:
         self._require_same_booster()

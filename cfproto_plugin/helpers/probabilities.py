@@ -143,6 +143,8 @@ class ScoreReader:
                 'negative or do not sum to one. Pass output="logits" if they are logits; wrap a model with several '
                 "independent sigmoids so that its rows are the probabilities of exclusive classes."
             )
+        if told is None and last is None:
+            self._refuse_shares(rows)
         with _LOCK:
             if self._meaning is None:
                 self._meaning = found
@@ -157,10 +159,27 @@ class ScoreReader:
                     )
         return self._meaning
 
+    def _refuse_shares(self, rows: Array) -> None:
+        """Raise ModelError if rows (n, k) are shares of another number than one, such as percentages."""
+        total = rows.sum(axis=1, dtype=float)
+        whole = float(total[0])
+        differ = np.abs(rows - rows[0]).max() > SUM_TOLERANCE * whole
+        same = np.abs(total - whole).max() <= SUM_TOLERANCE * whole
+        if rows.shape[1] > 1 and whole > 1 + SUM_TOLERANCE and (rows >= 0).all() and differ and same:
+            raise ModelError(
+                f"{self._model} returned {rows[0]}, and every row sums to {whole:g}: these look like percentages. "
+                'Divide them in a wrapper so that rows sum to one, or pass adapt(model, output="logits") if they are '
+                "logits."
+            )
+
 
 def _probes(x: Array) -> Array:
-    """A few rows, and points between them and zero: inside the range of the data. Whole numbers stay whole."""
+    """A few rows, and points between them and zero: inside the range of the data. Whole numbers stay whole.
+
+    x may hold objects, such as the truths and numbers of a frame.
+    """
     rows = np.asarray(x)[:_PROBED_ROWS] if len(x) else np.zeros((1, *x.shape[1:]), x.dtype)
+    rows = rows if rows.dtype.kind == "f" else rows.astype(float)
     probes = np.concatenate([rows * t for t in (1.0, 0.75, 0.5, 0.25, 0.0)])
     return np.rint(probes) if np.array_equal(rows, np.rint(rows)) else probes
 

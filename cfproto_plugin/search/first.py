@@ -60,7 +60,7 @@ def _asked(model: SearchModel, given: Given, rows: Array, known: Fingerprint) ->
     asked = ask(lambda _at: model.strictly(table, rows, known.rows), len(rows), 0)
     if not asked.failed:
         at, (answer, again) = asked.parts[0]
-        known.check(Answer.of(*again))
+        known.check(Answer.of(*again), model.classes)
         return Asked([(at, answer)], {})
     parts, failed = [], {}
     strange = _peculiar(given, table)
@@ -85,7 +85,7 @@ def _check_training(model: SearchModel, given: Given, known: Fingerprint, failed
     """Raise ModelError if the model fails for rows that it could predict at `fit`, or answers them differently."""
     asked = ask(lambda _at: model.say(known.rows), len(known.rows), 0)
     if not asked.failed:
-        known.check(Answer.of(*asked.parts[0][1]))
+        known.check(Answer.of(*asked.parts[0][1]), model.classes)
     else:
         row, error = next(iter(failed.items()))
         raise ModelError(

@@ -195,6 +195,11 @@ class SearchModel:
             raise ModelError("the model has not been asked yet")
         return self._n_classes
 
+    @property
+    def classes(self) -> Array:
+        """The labels (k,) that the model names now."""
+        return self._adapted.classes(self.n_classes)
+
     def training_answer(self, table: Array) -> Answer:
         """What the model says of the training rows; an error names the row and the column that it cannot take."""
         try:

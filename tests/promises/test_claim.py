@@ -192,3 +192,27 @@ def test_a_model_with_a_decision_of_its_own_decides_and_its_probabilities_are_re
     np.testing.assert_allclose(e.counterfactual_proba[e.found], model.predict_proba(answers), rtol=0, atol=1e-9)
     chosen = model.predict_proba(answers)[np.arange(len(answers)), e.counterfactual_class[e.found].astype(int)]
     assert (chosen >= (min_proba or 0)).all()
+
+
+class StandardisesInPlace(LogisticRegression):
+    """Standardises the rows that it is given, in place."""
+
+    def fit(self, x, y):
+        self.mean_, self.scale_ = x.mean(axis=0), x.std(axis=0)
+        return super().fit((x - self.mean_) / self.scale_, y)
+
+    def predict_proba(self, x):
+        x -= self.mean_
+        x /= self.scale_
+        return super().predict_proba(x)
+
+    def predict(self, x):
+        return super().predict((x - self.mean_) / self.scale_)
+
+
+def test_a_model_that_changes_its_rows_in_place_is_explained_like_any_other():
+    rows = np.random.default_rng(0).normal(size=(200, 3)) * 5 + 20
+    model = StandardisesInPlace().fit(rows, (rows.sum(axis=1) > 60).astype(int))
+    e = CounterfactualExplainer(model).fit(rows).explain(rows[:20])
+    assert e.found.all()
+    assert (model.predict(e.counterfactual) == e.counterfactual_class).all()

@@ -57,6 +57,22 @@ def test_a_scikit_learn_model_fitted_again_is_noticed(name):
     assert explainer.fit(X[HALF]).explain(X[300:303]).found.all()
 
 
+@pytest.mark.parametrize("name", SKLEARN)
+def test_a_scikit_learn_model_fitted_again_with_other_names_of_the_classes_is_noticed(name):
+    model = copy.deepcopy(SKLEARN[name]).fit(X[HALF], Y[HALF])
+    explainer = explainer_of(model)
+    model.fit(X[HALF], np.array(["no", "yes"])[Y[HALF]])
+    assert_noticed(explainer)
+    assert set(explainer.fit(X[HALF]).explain(X[300:303]).counterfactual_class) <= {"no", "yes"}
+
+
+def test_classes_renamed_in_place_are_noticed():
+    model = RandomForestClassifier(5, random_state=0).fit(X[HALF], Y[HALF])
+    explainer = explainer_of(model)
+    model.classes_[:] = 5, 6
+    assert_noticed(explainer)
+
+
 @pytest.mark.needs("xgboost")
 @pytest.mark.parametrize("kind", ["classifier", "booster"])
 def test_an_xgboost_model_fitted_again_is_noticed(kind):

@@ -234,9 +234,12 @@ def _predicts_argmax(model: Any) -> bool:
 
 
 def _reconciled(model: Any, method: str, rows: Rows, within: float, x: Any) -> Array:
-    """Ask the model for its classes too, where the largest probabilities are no farther apart than `within`."""
+    """Ask the model for its classes too, where the largest probabilities are no farther apart than `within`.
+
+    The first method gets rows of its own, which it may change.
+    """
     native = rows.native(x)
-    scores = np.asarray(getattr(model, method)(native))
+    scores = np.asarray(getattr(model, method)(native.copy() if hasattr(native, "copy") else native))
     p = _filled(scores) if method == "predict_proba" else from_decision(scores)
     second, first = np.sort(p, axis=1)[:, -2:].T
     near = np.flatnonzero(first - second < within)
