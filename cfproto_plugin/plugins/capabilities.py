@@ -180,6 +180,13 @@ class Adapted:
                 + (f" ({self.origin})" if self.origin else ""),
                 plugin=self.plugin,
             )
+        names = classes.tolist()
+        twice = [name for at, name in enumerate(names) if name in names[:at]]
+        if twice:
+            raise ModelError(
+                f"the adapter names the class {twice[0]!r} twice; expected one name for each of {n_columns} columns",
+                plugin=self.plugin,
+            )
         return classes
 
     @property

@@ -13,6 +13,7 @@ from cfproto_plugin.errors import InputError
 from cfproto_plugin.protocols import Array
 
 _LISTED = 12
+_SHOWN = 60  # characters of a cell in a message
 _MISSING = {kind: object() for kind in ("None", "NaN", "NAType", "NaTType")}  # equal to no category
 
 
@@ -140,6 +141,8 @@ def as_numbers(raw: Any) -> Array | None:
 
 def categories(column: Any, name: Any) -> Any:
     """The values that occur, in order, a missing one last; of the column's own dtype."""
+    if getattr(column.dtype, "kind", "O") == "O":
+        _refuse_containers(column, name)
     try:
         if hasattr(column, "array") and column.dtype != object:
             seen = column.drop_duplicates()
@@ -154,6 +157,21 @@ def categories(column: Any, name: Any) -> Any:
             f"column {name!r} holds values that cannot be ordered as categories ({error}); make them all strings",
             column=name,
         ) from error
+
+
+def _refuse_containers(column: Any, name: Any) -> None:
+    """Raise an error that names the first cell that cannot be a category: a list, a set, an array."""
+    for row, cell in enumerate(column.tolist()):
+        try:
+            hash(cell)
+        except TypeError:
+            raise InputError(
+                f"row {row} of the training data holds the {type(cell).__name__} {str(cell)[:_SHOWN]} in column "
+                f"{name!r}; expected a number or a category. Give every part of it a column of its own, or make it a "
+                "string.",
+                row=row,
+                column=name,
+            ) from None
 
 
 def lookup(levels: Any) -> dict[Any, int]:

@@ -44,7 +44,8 @@ class Rules:
             return found
 
         known, empty = filled(train)
-        low, high, declared = np.nanmin(known, axis=0), np.nanmax(known, axis=0), np.zeros(count, dtype=bool)
+        low, high = (end(known, axis=0).astype(np.float64) for end in (np.nanmin, np.nanmax))  # as ranges are given
+        declared = np.zeros(count, dtype=bool)
         for column, (lowest, highest) in features.ranges.items():
             at = columns.find(column, "ranges")
             if at in columns.categories:

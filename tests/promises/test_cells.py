@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
+from cfproto_plugin.errors import InputError
 
 RNG = np.random.default_rng(0)
 DIGITS, DIGIT = load_digits(return_X_y=True)
@@ -324,3 +325,22 @@ def test_the_users_rows_are_not_written_to(two_kinds_of_missing):
     e = CounterfactualExplainer(model).fit(frame).explain(frame[:10])
     e.original.iloc[0, 1] = 1e9
     pd.testing.assert_frame_equal(frame, before)
+
+
+def test_a_range_holds_exactly_in_float32():
+    table = RNG.normal(size=(150, 4)).astype(np.float32)
+    model = LogisticRegression().fit(table, table.sum(axis=1) > 0)
+    ranges = dict.fromkeys(range(3), (-0.3, 0.3))  # neither is a number of float32
+    e = CounterfactualExplainer(model, features=Features(ranges=ranges)).fit(table).explain(table[:30])
+    cells = e.counterfactual[e.found][:, :3].astype(float)
+    assert e.found.any()
+    assert np.abs(cells).max() <= 0.3
+
+
+@pytest.mark.parametrize("cell", [[1], {1}, {1: 1}, np.array([1, 2]), (1, [2])])
+def test_a_training_cell_that_is_a_list_or_an_array_is_named(cell):
+    table = pd.DataFrame({"a": RNG.normal(size=40), "b": ["x"] * 40})
+    table["b"] = pd.Series([*["x"] * 3, cell, *["x"] * 36], dtype=object)
+    with pytest.raises(InputError, match=f"row 3 .* holds the {type(cell).__name__} .* in column 'b'") as raised:
+        CounterfactualExplainer(lambda x: two_columns(np.asarray(x["a"], dtype=float) > 0)).fit(table)
+    assert (raised.value.row, raised.value.column) == (3, "b")

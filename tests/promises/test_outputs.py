@@ -257,3 +257,15 @@ def test_the_kit_finds_an_adapter_that_reads_frames_by_position():
 
     with pytest.raises(AssertionError, match="columns reversed differs"):
         check_adapter(ByPosition(), X)
+
+
+def test_an_adapter_that_names_a_class_twice_is_refused():
+    class Twice:
+        classes = ("a", "a")
+
+        def predict(self, x):
+            p = 1 / (1 + np.exp(-x[:, 0]))
+            return np.stack([1 - p, p], axis=1)
+
+    with pytest.raises(ModelError, match="names the class 'a' twice"):
+        CounterfactualExplainer(Twice()).fit(np.random.default_rng(0).normal(size=(50, 2)))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -377,3 +379,10 @@ def test_a_provider_that_fails_is_named(provider, message):
 
 def test_fit_takes_the_labels_that_scikit_learn_users_pass():
     assert CounterfactualExplainer(MODEL).fit(X, X.a > 0).explain(X[:2]).found.all()
+
+
+def test_the_command_line_runs_as_a_module():
+    done = subprocess.run(
+        [sys.executable, "-m", "cfproto_plugin.cli", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("cfproto, version")

@@ -68,6 +68,8 @@ def prototypes_in_pieces(judge: Judge, clock: Clock, guide: Guide, end: float = 
 def _shared_out(turn: Array, turns: Array, points: Array, classes: Array) -> tuple[Array, Array]:
     """Give the lines of a row prototypes of their own: the first the nearest, the second the next, and so on.
 
+    One that repeats the one before counts as none: how often the last is repeated depends on the other rows.
+
     turn, turns: (n,) the number of a line among those of its row, and how many these are. points: (n, m, *s).
     classes: (n, m), -1 for none.
     """
@@ -78,4 +80,7 @@ def _shared_out(turn: Array, turns: Array, points: Array, classes: Array) -> tup
     short = at >= most
     at = np.minimum(at, most - 1)
     line = np.arange(len(points))[:, None]
-    return points[line, at], np.where(short, -1, classes[line, at])
+    flat = points.reshape(*points.shape[:2], -1)
+    again = np.zeros_like(classes, dtype=bool)
+    again[:, 1:] = (flat[:, 1:] == flat[:, :-1]).all(axis=2) & (classes[:, 1:] == classes[:, :-1])
+    return points[line, at], np.where(short | again[line, at], -1, classes[line, at])
