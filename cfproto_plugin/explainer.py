@@ -321,6 +321,7 @@ class _Lines:
             min_proba=self.fitted.config.min_proba,
             fallback=self.fitted.config.fallback,
             reached=float(solved.reached[i]),
+            least=self.fitted.config.kappa + self.fitted.noise_of(self.given.table.dtype).lead,
             impossible=None if solved.impossible[i] < 0 else task.space.rules.relations[solved.impossible[i]].name,
             relax=task.binding(),
         )

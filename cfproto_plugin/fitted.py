@@ -80,7 +80,7 @@ class Fitted:
         columns, given = Columns.learn(data, features, accepts_frames=models.classifier.accepts_frames)
         check_known_columns(columns.names, models.classifier.feature_names)
         train = given.table
-        models = _with_gradients_that_work(models, columns, train)
+        models = _with_parts_that_work(_with_gradients_that_work(models, columns, train), columns, train)
         _check_settings(config, models, train.shape[1])
         space = _numeric_space(columns, train, features, models)
         provider = make_provider(prototypes, config, models.encoder, seed)
@@ -204,19 +204,29 @@ def _check_settings(config: SearchConfig, models: Models, columns: int) -> None:
 def _noise(adapter: Adapted, model: SearchModel, train: Array, answer: Answer) -> tuple[tuple[str, Noise], ...]:
     """Measure the noise of the model, and how far it is from its recomputation, also in float32 if that is narrower."""
     guided = adapter.labels is not None and adapter.scores is not None
-    ask, proba = (model.quick, model.quick(train)) if guided else (model.own_proba, answer.proba)
+    proba = model.quick(train, np.arange(len(train))) if guided else answer.proba
+
+    def ask(table: Array, row: Array) -> Array:
+        return model.quick(table, row) if guided else model.own_proba(table, row)
+
     noise = Noise() if adapter.row_by_row else noise_of(ask, train, proba, partial(_between, model))
     if noise.random:
         log.warning(
             "the model gave different answers to the same rows twice: what is found cannot be guaranteed, and a model "
             "that is fitted again goes unnoticed. Switch its random parts off, such as dropout."
         )
+    if noise.by_batch:
+        log.warning(
+            "the model's answers to a row depend on the other rows of the call: what is found holds in one batch and "
+            "may not in another, and a model that is fitted again goes unnoticed. Put a network in evaluation mode, "
+            "such as by model.eval() for batch normalisation, and take means and scales from the training data."
+        )
     if adapter.vjp is not None:  # smooth, so that rounding decides near the boundary, seen or not
         noise = noise._replace(own=max(noise.own, 4 * float(np.finfo(answer.proba.dtype).eps)))
     if guided or not model.is_quick:
         return ((train.dtype.name, noise),)
     near = np.argsort(margins(answer.proba), kind="stable")[:_COMPARED]
-    found = [(train.dtype.name, noise._replace(quick=as_margin(model.quick(train[near]), answer.proba[near])))]
+    found = [(train.dtype.name, noise._replace(quick=as_margin(model.quick(train[near], near), answer.proba[near])))]
     if train.dtype == np.float64 and model.space.columns.names is None:
         rows = train[near].astype(np.float32)
         difference = as_margin(model.quick(rows), model.own_proba(rows))
@@ -243,6 +253,29 @@ def _with_gradients_that_work(models: Models, columns: Columns, train: Array) ->
         log.info("the model is used without gradients: %s", error)
         return replace(models, classifier=replace(models.classifier, vjp=None))
     return models
+
+
+def _with_parts_that_work(models: Models, columns: Columns, train: Array) -> Models:
+    """Search by `predict` where an adapter's `quick` or `scores` fails for training rows that `predict` answers."""
+    known = models.classifier
+    rows = train[np.argsort(np.isnan(train).any(axis=1), kind="stable")[:_TRIED]]
+    for name, part in (("quick", known.quick if known.has_quick else None), ("scores", known.scores)):
+        if part is None:
+            continue
+        try:
+            expected = np.shape(known.predict(columns.to_model(rows)))
+        except Exception:  # noqa: BLE001 the model cannot predict, and says so next
+            return models
+        try:
+            shape = np.shape(part(columns.to_model(rows, floats=name == "quick")))
+            reason = "" if shape == expected else f"it returned shape {shape}; expected {expected}"
+        except Exception as error:  # noqa: BLE001 whatever a plugin raises
+            reason = f"{type(error).__name__}: {error}"
+        if reason:
+            owner = known.origin or f"the adapter {known.name!r}"
+            log.warning("%s of %s fails for training rows, and is left out: %s", name, owner, reason)
+            known = replace(known, quick=known.predict) if name == "quick" else replace(known, scores=None)
+    return replace(models, classifier=known)
 
 
 def _check_transforms(models: Models, shape: tuple[int, ...], train: Array) -> None:

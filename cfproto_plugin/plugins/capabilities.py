@@ -131,12 +131,13 @@ class Adapted:
             size = None if limit is None else int(limit)
             return None if found is None else kind(found, size, plugin, fixed is not None)
 
+        predict = call("predict")
         return cls(
             name=name,
             adapter=adapter,
             origin="" if origin is None else str(origin),
-            predict=call("predict"),
-            quick=call("quick") or call("predict"),
+            predict=predict,
+            quick=call("quick") or predict,
             vjp=call("vjp", GradientCall),
             labels=call("labels"),
             scores=call("scores"),
@@ -156,7 +157,7 @@ class Adapted:
     @property
     def has_quick(self) -> bool:
         """Whether `quick` is a recomputation of the adapter's, not `predict`."""
-        return _method(self.adapter, "quick") is not None
+        return self.quick is not self.predict
 
     @property
     def has_classes(self) -> bool:

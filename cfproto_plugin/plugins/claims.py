@@ -64,7 +64,8 @@ def _unclaimed(model: Any, role: Role) -> Adapted:
         return _as_it_is(model, role)
     if callable(getattr(model, "predict_proba", None)) and role == "classifier":
         labels, decide = getattr(model, "classes_", None), getattr(model, "predict", None)
-        return Adapted.of(FunctionAdapter(model.predict_proba, classes=labels, decide=decide), "predict_proba")
+        made = FunctionAdapter(model.predict_proba, classes=labels, decide=decide, source=model)
+        return Adapted.of(made, "predict_proba")
     if callable(model):
         return Adapted.of(FunctionAdapter(model, role=role), "callable")
     if callable(getattr(model, "predict", None)):

@@ -21,7 +21,7 @@ class FunctionAdapter:
 
     Arrays, lists, frames, sparse matrices and tensors of numbers are understood, and outputs with `logits`, as those of
     Hugging Face: their softmax is taken. classes: the labels in the order of the columns, if known. decide: rows -> one
-    of these labels each, the decision of a model that has one.
+    of these labels each, the decision of a model that has one. source: that model, whose `classes_` are read each time.
     """
 
     def __init__(
@@ -31,13 +31,21 @@ class FunctionAdapter:
         role: Role = "classifier",
         classes: Any = None,
         decide: Callable[[Any], Any] | None = None,
+        source: Any = None,
     ) -> None:
         self._function = function
         self._role = role
         self.accepts_frames = True
-        self.classes = None if classes is None else np.asarray(classes)
+        self._classes = classes
+        self._source = source
         self._decide = decide
         self.labels = self._labels if callable(decide) and classes is not None else None
+
+    @property
+    def classes(self) -> Array | None:
+        """The labels in the order of the columns: those that the model names now."""
+        found = getattr(self._source, "classes_", self._classes)
+        return None if found is None else np.asarray(found)
 
     def predict(self, x: Array) -> Array:
         found = self._function(x)

@@ -66,6 +66,7 @@ def why_not_in_words(
     min_proba: float | None,
     fallback: bool,
     reached: float = math.nan,
+    least: float = 0.0,
     impossible: str | None = None,
     relax: Sequence[str] = (),
 ) -> str:
@@ -73,7 +74,8 @@ def why_not_in_words(
 
     refused: the model did not confirm what was found. further: the row has others already. absent: the model gives none
     of these classes to a training row. reached: the highest probability of such a class at a point that keeps the
-    rules. impossible: the relation that no point satisfied. relax: the rules and settings that could be.
+    rules. least: the lead that a class must exceed: kappa, and what the model's answers vary by. impossible: the
+    relation that no point satisfied. relax: the rules and settings that could be.
     """
     if refused:
         return "the model did not confirm the class of what the search found"
@@ -90,6 +92,9 @@ def why_not_in_words(
         parts = [f"the model predicts class {names} for no training row, so nothing leads there"]
     if not math.isnan(reached):
         parts.append(f"the best one has class {names} with probability {reached:.3g}")
+    if 0 < 2 * reached - 1 <= least and (min_proba or 0) <= reached:
+        parts = [f"the best point has class {names} with probability {reached:.3g}, but too small a lead"]
+        parts.append(f"it must exceed {least:.3g}: kappa, and what the model's own answers to one row vary by")
     if relax:
         parts.append(f"relax {either(relax)}")
     if not fallback:

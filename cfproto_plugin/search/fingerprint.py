@@ -21,7 +21,7 @@ class Fingerprint(NamedTuple):
 
     rows: Any
     answer: Answer
-    tolerance: float  # difference of a probability that is no change of the model; infinite if it answers at random
+    tolerance: float  # difference of a probability that is no change of the model; infinite if nothing can be told
     flips: int  # rows whose class may be another by noise alone
     classes: Array  # (k,) labels that the model named
 
@@ -32,7 +32,7 @@ class Fingerprint(NamedTuple):
         by_class = np.argsort(answer.label, kind="stable")
         spread = by_class[np.linspace(0, len(given) - 1, _ROWS // 2).astype(int)]
         rows = np.unique(np.concatenate([near, spread]))
-        tolerance = np.inf if noise.random else max(noise.own, _ROUNDING)
+        tolerance = np.inf if noise.random or noise.by_batch else max(noise.own, _ROUNDING)
         return cls(
             given.for_model(given.table[rows], rows),
             Answer(*(part[rows] for part in answer)),

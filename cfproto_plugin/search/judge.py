@@ -129,10 +129,11 @@ class Judge:
         """The margin of points that need not keep those rules."""
         if not len(table):
             return np.zeros(0)
-        known = self.model.quick(table) if proba is None else proba
+        x = self.task.group[row]
+        known = self.model.quick(table, x) if proba is None else proba
         if self.reached is not None:
             self.reached.note(self, table, row, known)
-        return self.margin_by(known, self.model.quick_decision(table), row)
+        return self.margin_by(known, self.model.quick_decision(table, x), row)
 
     def margin_by(self, proba: Array, decision: Array | None, row: Array, *, own: bool = False) -> Array:
         """The margin by what a model says: probabilities (m, k), and its own decision (m,) if it has one.

@@ -92,28 +92,35 @@ class SearchModel:
         finally:
             self._itself = False
 
-    def quick(self, table: Array) -> Array:
+    def quick(self, table: Array, x: Array | None = None) -> Array:
         """Probabilities (n, k) of rows (n, A) for searching, equal to the model's own up to rounding.
 
         Scores, whose largest is the class, for a model that has such and decides by a rule of its own.
         Where decoding rounds, many rows are alike: each is predicted once. NaN where the model fails. A model without
         noise may decide by a tie: rows that rounding could tie or untie are asked of the model itself.
+        x: (n,) the user's rows that they are changes of, which matter only where floats do not hold their cells.
         """
+        x = self._where_exact(x)
         if self._itself:
-            return self.own_proba(table)
+            return self.own_proba(table, x)
         if self._guided and self._adapted.scores is not None:
-            return self._proba(table, self._adapted.scores)
-        proba = self._proba(table, self._adapted.quick, floats=self.is_quick)
+            return self._proba(table, self._adapted.scores, x)
+        proba = self._proba(table, self._adapted.quick, x, floats=self.is_quick)
         if self.noise.quick and not self.noise.own:
             near = np.flatnonzero(margins(proba) <= self.noise.quick)
             if len(near):
                 proba = proba.copy()
-                proba[near] = self.own_proba(table[near])
+                proba[near] = self.own_proba(table[near], None if x is None else x[near])
         return proba
 
-    def quick_decision(self, table: Array) -> Array | None:
+    def quick_decision(self, table: Array, x: Array | None = None) -> Array | None:
         """The model's own decision (n,) where `quick` does not tell it."""
-        return self.decision(table) if self.decides and (self._itself or not self._guided) else None
+        told = not self.decides or (self._guided and not self._itself)
+        return None if told else self.decision(table, self._where_exact(x))
+
+    def _where_exact(self, x: Array | None) -> Array | None:
+        """The user's rows (n,) if floats do not hold all that is in them: writing changes into them takes time."""
+        return x if self.given is not None and self.given.beyond_floats else None
 
     def answer(self, table: Array, x: Array | None = None) -> Answer:
         """What the model itself says of rows (n, A); x (n,): the user's rows that they are changes of."""
@@ -343,7 +350,13 @@ class SearchModel:
         n = len(rows)
         self._count(n)
         proba = np.asarray(function(rows))
-        columns = self._n_classes or proba.shape[-1]
+        if proba.dtype.kind not in "fiub":
+            raise ModelError(
+                f"the model returned {proba.dtype}, such as {proba.ravel()[:1].tolist()}, for {n} rows; expected "
+                f"({n}, k) probabilities as floats",
+                plugin=self._adapted.plugin,
+            )
+        columns = self._n_classes or (proba.shape[-1] if proba.ndim else 0)
         if proba.shape != (n, columns) or columns < 2:  # noqa: PLR2004
             labels = proba.ndim == 1 or columns < 2  # noqa: PLR2004
             raise ModelError(

@@ -27,7 +27,7 @@ _SAFETY = 8.0  # times what was seen: some thirty points do not show the largest
 _RANDOM = 1e-3  # a larger difference between two equal calls is not rounding
 _MOST = 0.5  # margin that is asked for at most: models that answer at random must stay answerable
 
-Ask: TypeAlias = Callable[[Array], Array]
+Ask: TypeAlias = Callable[[Array, Array], Array]  # points (m, A), training rows (m,) they are changes of -> (m, k)
 Between: TypeAlias = Callable[[Array, Array, Array], Array]  # rows (m, A), others (m, A), t (m,) -> rows between them
 
 
@@ -37,6 +37,7 @@ class Noise(NamedTuple):
     own: float = 0.0  # in the model's own answers
     quick: float = 0.0  # between these and the recomputed ones
     random: bool = False  # two equal calls gave different answers
+    by_batch: bool = False  # the other rows of a call matter, by more than rounding does and any margin covers
 
     @property
     def lead(self) -> float:
@@ -52,21 +53,31 @@ class Noise(NamedTuple):
 def noise_of(own: Ask, train: Array, proba: Array, between: Between) -> Noise:
     """Measure the noise in a model's own answers, in some thirty calls.
 
-    train: (N, A), whose probabilities in one call are proba (N, k).
+    train: (N, A), whose probabilities in one call are proba (N, k). A cell that a point shares with its training row is
+    that row's own, also where a float does not hold it: all calls that are compared are about the same cells.
     """
     near = np.argsort(margins(proba), kind="stable")[:_ROWS]
-    probes = np.concatenate([_boundary(own, train, proba, between), train[near]])
-    first, again, half = own(probes), own(probes), len(probes) // 2
-    small = np.concatenate([own(part) for part in (probes[:3], probes[3:half], probes[half:]) if len(part)])
-    large = own(np.concatenate([probes, train[:_FILL]]))[: len(probes)]
-    alone = np.unique(np.linspace(0, len(probes) - 1, _ALONE).astype(int))
-    by_row = np.concatenate([own(probes[at : at + 1]) for at in alone])
+    crossing, low = _boundary(own, train, proba, between)
+    probes = np.concatenate([crossing, train[near], train[:_FILL]])
+    rows = np.concatenate([low, near, np.arange(len(train[:_FILL]))])
+
+    def ask(part: Array) -> Array:
+        return own(probes[part], rows[part])
+
+    count = len(crossing) + len(near)
+    every, half = np.arange(count), count // 2
+    first, again = ask(every), ask(every)
+    small = np.concatenate([ask(part) for part in (every[:3], every[3:half], every[half:]) if len(part)])
+    large = ask(np.arange(len(probes)))[:count]
+    alone = np.unique(np.linspace(0, count - 1, _ALONE).astype(int))
+    by_row = np.concatenate([ask(alone[at : at + 1]) for at in range(len(alone))])
     margin = max(
         *(as_margin(first, other) for other in (again, small, large)),
         as_margin(first[alone], by_row),
         as_margin(first[-len(near) :], proba[near]),
     )
-    return Noise(min(margin, _MOST), random=bool(np.abs(first - again).max() > _RANDOM))
+    random = bool(np.abs(first - again).max() > _RANDOM)
+    return Noise(min(margin, _MOST), random=random, by_batch=margin > _MOST and not random)
 
 
 def as_margin(proba: Array, other: Array) -> float:
@@ -80,8 +91,11 @@ def margins(proba: Array) -> Array:
     return np.asarray(first - second)
 
 
-def _boundary(own: Ask, train: Array, proba: Array, between: Between) -> Array:
-    """Points (m, A) on both sides of the boundary and near to it; none if the model cannot answer between its rows."""
+def _boundary(own: Ask, train: Array, proba: Array, between: Between) -> tuple[Array, Array]:
+    """Points (m, A) on both sides of the boundary and near to it, as changes of training rows (m,).
+
+    None if the model cannot answer between its rows.
+    """
     low, high = _pairs(train, proba)
     each, a, b, side = np.arange(len(low)), train[low], train[high], proba.argmax(axis=1)[low]
     margin_a, margin_b = margins(proba)[low], margins(proba)[high]
@@ -89,9 +103,9 @@ def _boundary(own: Ask, train: Array, proba: Array, between: Between) -> Array:
         for _ in range(_ROUNDS if len(low) else 0):
             steps = np.repeat(a, len(_STEPS), axis=0), np.repeat(b, len(_STEPS), axis=0), np.tile(_STEPS, len(a))
             points = between(*steps)
-            found = own(points)
+            found = own(points, np.repeat(low, len(_STEPS)))
             if np.isnan(found).any():  # the model cannot answer there
-                return train[:0]
+                return train[:0], low[:0]
             crossed = found.argmax(axis=1).reshape(len(a), -1) != side[:, None]
             first = np.where(crossed.any(axis=1), crossed.argmax(axis=1), len(_STEPS))
             line = np.concatenate([a[:, None], points.reshape(*crossed.shape, -1), b[:, None]], axis=1)
@@ -108,8 +122,8 @@ def _boundary(own: Ask, train: Array, proba: Array, between: Between) -> Array:
                 break
     except Exception as error:  # noqa: BLE001 whatever a model raises at a point that is no row of the user's
         log.info("the noise of the model is measured on training rows only; between them it raised %r", error)
-        return train[:0]
-    return np.concatenate([a, b])
+        return train[:0], low[:0]
+    return np.concatenate([a, b]), np.tile(low, 2)
 
 
 def _pairs(train: Array, proba: Array) -> tuple[Array, Array]:

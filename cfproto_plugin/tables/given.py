@@ -6,6 +6,7 @@ A cell that did not change is never read and written again: None stays None, and
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from cfproto_plugin.tables.columns import Columns
 
 _LARGE = 2.0**62
+_EXACT = 2.0**53  # up to which every whole number is a float
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,11 @@ class Given:
 
     def __len__(self) -> int:
         return len(self.table)
+
+    @cached_property
+    def beyond_floats(self) -> bool:
+        """Whether a number may be too large for a float to hold all of its digits."""
+        return bool((np.abs(self.table) >= _EXACT).any())
 
     @property
     def index(self) -> Any:

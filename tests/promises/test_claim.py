@@ -11,10 +11,11 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
-from cfproto_plugin import CounterfactualExplainer, SearchConfig
+from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
+from cfproto_plugin.report.sentences import why_not_in_words
 from cfproto_plugin.search.noise import Noise, noise_of
 
 X, Y = load_breast_cancer(return_X_y=True)
@@ -102,14 +103,14 @@ def test_answers_of_a_network_on_unscaled_columns_keep_their_class_alone_and_in_
 def test_the_noise_of_a_model_is_what_its_answers_vary_by_near_the_boundary():
     train = np.linspace(-2, 2, 40)[:, None]
 
-    def own(x):
+    def own(x, _row):
         p = 1 / (1 + np.exp(-50 * x[:, 0])) + (1e-4 if len(x) == 1 else 0.0) * (np.abs(x[:, 0]) < 0.05)
         return np.stack([1 - p, p], axis=1)
 
     def between(a, b, t):
         return a + t[:, None] * (b - a)
 
-    noise = noise_of(own, train, own(train), between)
+    noise = noise_of(own, train, own(train, None), between)
     assert 1e-4 < noise.own < 1e-2
     assert not noise.random
 
@@ -216,3 +217,59 @@ def test_a_model_that_changes_its_rows_in_place_is_explained_like_any_other():
     e = CounterfactualExplainer(model).fit(rows).explain(rows[:20])
     assert e.found.all()
     assert (model.predict(e.counterfactual) == e.counterfactual_class).all()
+
+
+def test_a_model_whose_answers_depend_on_the_other_rows_is_named_at_fit(caplog):
+    def centred(x):
+        p = 1 / (1 + np.exp(-3 * (x - x.mean(axis=0)).sum(axis=1)))
+        return np.stack([1 - p, p], axis=1)
+
+    rows = np.random.default_rng(0).normal(size=(60, 2))
+    explainer = CounterfactualExplainer(centred).fit(rows)
+    assert "depend on the other rows of the call" in caplog.text
+    explainer.explain(rows[:3])  # and is not taken for a model that was fitted again
+
+
+def test_a_model_whose_answers_do_not_is_not_named(caplog):
+    linear = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y)
+    CounterfactualExplainer(linear.predict_proba).fit(X)
+    assert "depend on the other rows" not in caplog.text
+
+
+def test_a_lead_within_the_noise_of_the_model_is_named_as_such():
+    said = why_not_in_words(
+        ["yes"],
+        in_time=True,
+        refused=False,
+        further=False,
+        absent=False,
+        min_proba=None,
+        fallback=True,
+        reached=0.6,
+        least=0.5,
+        relax=["immutable"],
+    )
+    assert "has class yes with probability 0.6, but too small a lead; it must exceed 0.5" in said
+    assert "no point" not in said
+
+
+@pytest.mark.needs("pandas")
+@pytest.mark.parametrize("kind", ["function", "pipeline"])
+def test_numbers_too_large_for_floats_are_asked_as_they_are(kind):
+    """The model reads the last digits of a number of 19: in floats every row would be another."""
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"a": rng.normal(size=150), "id": rng.integers(2**60, 2**61, 150)})
+
+    def columns(frame):
+        return np.column_stack([frame["a"], 2.0 * (frame["id"] % 7 > 4)])
+
+    inner = RandomForestClassifier(8, random_state=0).fit(columns(rows), columns(rows).sum(axis=1) > 1)
+    model = make_pipeline(FunctionTransformer(columns), inner)
+    asked = model if kind == "pipeline" else model.predict_proba
+    e = CounterfactualExplainer(asked, features=Features(immutable="id")).fit(rows).explain(rows[:20])
+    claimed = e.counterfactual_class[e.found].astype(int)
+    possible = (rows["id"][:20] % 7 <= 4).to_numpy()
+    assert e.found[possible].all()
+    assert (model.predict_proba(e.counterfactual[e.found].astype(rows.dtypes)).argmax(axis=1) == claimed).all()

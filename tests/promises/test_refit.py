@@ -66,6 +66,21 @@ def test_a_scikit_learn_model_fitted_again_with_other_names_of_the_classes_is_no
     assert set(explainer.fit(X[HALF]).explain(X[300:303]).counterfactual_class) <= {"no", "yes"}
 
 
+def test_an_object_with_predict_proba_whose_classes_are_renamed_is_noticed():
+    class Model:
+        def __init__(self):
+            self.inner = RandomForestClassifier(5, random_state=0).fit(X[HALF], Y[HALF])
+            self.classes_ = ["no", "yes"]
+
+        def predict_proba(self, x):
+            return self.inner.predict_proba(x)
+
+    model = Model()
+    explainer = explainer_of(model)
+    model.classes_ = ["good", "bad"]
+    assert_noticed(explainer)
+
+
 def test_classes_renamed_in_place_are_noticed():
     model = RandomForestClassifier(5, random_state=0).fit(X[HALF], Y[HALF])
     explainer = explainer_of(model)

@@ -79,10 +79,11 @@ def _look(judge: Judge, clock: Clock, points: Candidates, answer: Answer, at: Ar
         table, owner = np.concatenate([table, fewer]), np.concatenate([owner, whose])
         cost = np.concatenate([cost, price])
     row, model = points.row[owner], judge.model
+    x = judge.task.group[row]
     if model.is_quick:
-        proba, decision = model.quick(table), model.quick_decision(table)
+        proba, decision = model.quick(table, x), model.quick_decision(table, x)
     else:
-        proba, decision = model.own(table, judge.task.group[row])
+        proba, decision = model.own(table, x)
     good = judge.margin_by(proba, decision, row) > 0
     good[: len(at)] = judge.margin_by(proba, decision, row, own=True)[: len(at)] > 0
     good &= judge.keeps_rules(table, row)
