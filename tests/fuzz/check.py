@@ -15,7 +15,7 @@ import pandas as pd
 from cfproto_plugin import Explanation, Features
 from cfproto_plugin.errors import CfprotoError
 
-from .draw import Case, group_of, is_amount
+from .draw import Case, group_of
 from .rows import brought, fingerprint, in_pandas, is_kept, is_same, rows_of, schema_changes, value_of
 from .rules import broken
 
@@ -82,20 +82,32 @@ def options(case: Case) -> dict[str, Any]:
     return {"n": case.n, "features": Features(**case.rules) if case.per_call else None}
 
 
-def in_order(case: Case, rows: Any) -> Any:
-    """Rows as their owner gives them to the model: its columns in its order, and in its dtypes where x has objects.
+def asked(case: Case, question: Any, rows: Any) -> Any:
+    """What the owner's model says of rows, its columns in its order.
 
-    A column becomes one of objects by a single bad cell; the cells of the other rows are what they were.
+    A single bad cell makes a column of objects. A model that refuses these is asked in the dtypes of training, as its
+    owner would have to.
     """
     if not isinstance(rows, pd.DataFrame):
-        return rows
+        return question(rows)
     rows = rows[list(case.train)]
+    try:
+        return question(rows)
+    except Exception:
+        plain = _in_training_dtypes(case, rows)
+        if plain.dtypes.equals(rows.dtypes):
+            raise
+        return question(plain)
+
+
+def _in_training_dtypes(case: Case, rows: pd.DataFrame) -> pd.DataFrame:
+    """Columns of objects in the dtypes of training; whole numbers and truths with missing ones among them as floats."""
     for name, dtype in case.train.dtypes.items():
-        missing = rows[name].isna().any() and not is_amount(case, name)  # None and NaN are two things to an encoder
-        if rows[name].dtype == object and str(dtype) != "object" and not missing:
-            with contextlib.suppress(ValueError, TypeError):
-                cells = rows[name].astype(dtype)
-                rows = rows.assign(**{name: cells}) if all(map(is_same, cells, rows[name])) else rows
+        if rows[name].dtype != object or str(dtype) == "object":
+            continue
+        lacks = rows[name].isna().any() and getattr(dtype, "kind", "O") in "iub"
+        with contextlib.suppress(ValueError, TypeError):
+            rows = rows.assign(**{name: rows[name].astype("float64" if lacks else dtype)})
     return rows
 
 
@@ -202,7 +214,7 @@ def _asked(case: Case, e: Explanation) -> list[str]:
     if len(found):
         rows = as_given(case, e, found)
         for how, labels in (
-            ("in one batch", case.owned.labels(in_order(case, rows))),
+            ("in one batch", asked(case, case.owned.labels, rows)),
             ("one by one", _one_by_one(case, rows)),
         ):
             false = [k for k, label in enumerate(labels) if label != e.counterfactual_class[found[k]]]
@@ -239,9 +251,9 @@ def _errors(case: Case, e: Explanation) -> list[str]:
 
 def _refused(case: Case, at: int) -> bool:
     try:
-        rows = in_order(case, rows_at(case.x, [at]))
-        labels = case.owned.labels(rows)
-        proba = None if case.owned.proba is None else case.owned.proba(rows)
+        rows = rows_at(case.x, [at])
+        labels = asked(case, case.owned.labels, rows)
+        proba = None if case.owned.proba is None else asked(case, case.owned.proba, rows)
     except Exception:  # noqa: BLE001 whatever the user's model raises
         return True
     return len(labels) != 1 or (proba is not None and bool(np.isnan(proba).any()))
@@ -260,17 +272,17 @@ def rows_at(x: Any, at: Any) -> Any:
 
 
 def _one_by_one(case: Case, rows: Any) -> list:
-    return [case.owned.labels(in_order(case, rows_at(rows, [k])))[0] for k in range(len(rows))]
+    return [asked(case, case.owned.labels, rows_at(rows, [k]))[0] for k in range(len(rows))]
 
 
 def _at_once(case: Case, rows: np.ndarray) -> Any:
-    return case.owned.labels(in_order(case, rows_at(case.x, rows))) if len(rows) else []
+    return asked(case, case.owned.labels, rows_at(case.x, rows)) if len(rows) else []
 
 
 def _probabilities(case: Case, e: Explanation, found: np.ndarray, rows: Any) -> list[str]:
     if case.owned.proba is None:
         return []
-    proba = np.asarray(case.owned.proba(in_order(case, rows)), dtype=float)
+    proba = np.asarray(asked(case, case.owned.proba, rows), dtype=float)
     off = np.abs(proba - e.counterfactual_proba[found]).max(axis=1)
     out = [f"line {found[k]}: probabilities off by {off[k]:.2g}" for k in np.flatnonzero(off > case.kind.near)]
     least = case.search.get("min_proba")
