@@ -33,7 +33,9 @@ from cfproto_plugin.search.methods.prototypes import prototypes_in_pieces, proto
 from cfproto_plugin.search.refine.confirm import Confirmed, confirm, confirm_at_once
 from cfproto_plugin.search.refine.polish import polish
 from cfproto_plugin.search.task import Task
+from cfproto_plugin.tables.geometry import changed
 
+_ALIKE = 1e-5  # of a change: two that differ by less are the same, told apart by rounding
 _MORE = 0.01  # by which a class must lead in a second search
 _ANSWER = (
     *("good", "refused", "table", "proba", "label", "cost", "distance", "trace", "by_search", "reached", "impossible"),
@@ -243,17 +245,33 @@ def _search(judge: Judge, clock: Clock, best: Array, guide: Guide) -> Iterator[C
 
 
 def _ordered(task: Task, solved: Solved) -> Solved:
-    """The lines of every row in order of their cost; those that repeat another are emptied."""
+    """The lines of every row in order of their cost; those that repeat another, up to rounding, are emptied."""
     if (task.turns == 1).all():
         return solved
     order = np.lexsort((solved.cost, task.group))
     seen: set[tuple[int, bytes]] = set()
+    kept: list[int] = []
     for line in order:
         key = int(task.group[line]), (solved.table[line] + 0.0).tobytes()  # -0.0 is 0.0
-        if solved.good[line] and key in seen:
+        if solved.good[line] and not (key in seen or _is_near_last(task, solved, line, kept)):
+            kept.append(line)
+        elif solved.good[line]:
             solved.good[line], solved.label[line], solved.trace["prototype"][line] = False, -1, -1
             for part in (solved.table, solved.proba, solved.distance):
                 part[line] = np.nan
         seen.add(key)
     order = np.lexsort((solved.cost, ~solved.good, task.group))
     return solved._replace(**{name: getattr(solved, name)[order] for name in (*_ANSWER, "seconds")})
+
+
+def _is_near_last(task: Task, solved: Solved, line: int, kept: list[int]) -> bool:
+    """Whether every change of a line is that of a line of its row of about the same cost, up to rounding."""
+    here, original = solved.table[line], task.rows.table[line]
+    for other in reversed(kept):
+        if task.group[other] != task.group[line] or solved.cost[other] < (1 - 10 * _ALIKE) * solved.cost[line]:
+            return False
+        there = solved.table[other]
+        size = np.maximum(np.abs(here - original), np.abs(there - original))
+        if (~changed(here, there) | (np.abs(here - there) <= _ALIKE * size)).all():
+            return True
+    return False
