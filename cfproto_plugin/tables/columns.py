@@ -27,6 +27,7 @@ from cfproto_plugin.tables.cells import (
     is_category,
     is_frame,
     is_loose,
+    is_missing,
     listed,
     lookup,
     with_categories,
@@ -116,12 +117,29 @@ class Columns:
             raise InputError("x has no rows; expected at least one")
         if is_frame(raw):
             raw = in_native_order(raw)
+        kind = Kind.of(own)
+        if kind is not None:
+            raw = self._with_missing_of_training(raw)
         table, errors, unknown = read_table(self, raw)
-        columns, kind = self._of_rows(raw, unknown), Kind.of(own)
+        columns = self._of_rows(raw, unknown)
         if kind is not None and self.kind is not None and kind.library == self.kind.library:
             columns = replace(columns, kind=replace(kind, nan=self.kind.nan))
         order = x.columns if is_frame(x) else None
         return Given(raw, table, columns, errors, order, None if kind is None else own, columns.loose(raw))
+
+    def _with_missing_of_training(self, raw: Any) -> Any:
+        """A frame that knew one null only, with the missing value that the training data has in columns of objects."""
+        import pandas as pd
+
+        for attribute in self.categories.values():
+            missing = [level for level in attribute.levels if is_missing(level)]
+            column = raw.iloc[:, attribute.sources[0]]
+            absent = np.asarray(column.isna())
+            if not attribute.group and column.dtype == object and len(missing) == 1 and absent.any():
+                cells = column.to_numpy(dtype=object, copy=True)
+                cells[absent] = missing[0]
+                raw.isetitem(attribute.sources[0], pd.Series(cells, index=raw.index, dtype=object))
+        return raw
 
     def _array(self, x: Any) -> Array:
         """A copy of rows (n, *shape); a list has no dtype of its own and takes that of the training data, if it can."""

@@ -91,6 +91,8 @@ def asked(case: Case, question: Any, rows: Any) -> Any:
     if not isinstance(rows, pd.DataFrame):
         return question(rows)
     rows = rows[list(case.train)]
+    if case.library != "pandas":  # other libraries have no objects: a column of theirs is what training had
+        rows = _in_training_dtypes(case, rows)
     try:
         return question(rows)
     except Exception:
@@ -103,7 +105,13 @@ def asked(case: Case, question: Any, rows: Any) -> Any:
 def _in_training_dtypes(case: Case, rows: pd.DataFrame) -> pd.DataFrame:
     """Columns of objects in the dtypes of training; whole numbers and truths with missing ones among them as floats."""
     for name, dtype in case.train.dtypes.items():
-        if rows[name].dtype != object or str(dtype) == "object":
+        if str(dtype) == "object":  # a null is what training has for it
+            kinds = {repr(cell): cell for cell in case.train[name][case.train[name].isna()]}
+            if case.library != "pandas" and len(kinds) == 1:
+                cells = [next(iter(kinds.values())) if pd.isna(cell) else cell for cell in rows[name]]
+                rows = rows.assign(**{name: pd.Series(cells, index=rows.index, dtype=object)})
+            continue
+        if rows[name].dtype != object:
             continue
         lacks = rows[name].isna().any() and getattr(dtype, "kind", "O") in "iub"
         with contextlib.suppress(ValueError, TypeError):
