@@ -169,7 +169,8 @@ def _spoilt_cell(x: pd.DataFrame, i: int, rng: np.random.Generator) -> tuple[pd.
     name = x.columns[rng.integers(x.shape[1])]
     dtype, at = x[name].dtype, x.columns.get_loc(name)
     if isinstance(dtype, pd.CategoricalDtype):
-        x[name] = x[name].cat.add_categories(["never seen"])
+        if "never seen" not in dtype.categories:
+            x[name] = x[name].cat.add_categories(["never seen"])
         x.iloc[i, at] = "never seen"
         return x, f"unknown category in {name}"
     if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype):
