@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
@@ -16,19 +15,17 @@ from cfproto_plugin.errors import ConfigError, NotFittedError
 from cfproto_plugin.explanation import Explanation
 from cfproto_plugin.features import Features
 from cfproto_plugin.fitted import Fitted, Models
+from cfproto_plugin.lines import Lines
 from cfproto_plugin.plugins.versions import versions
 from cfproto_plugin.protocols import Array, CategoryDistance, ModelAdapter, PrototypeProvider
-from cfproto_plugin.report.sentences import how_in_words, why_not_in_words
 from cfproto_plugin.search.clock import Clock, Pace, Progress, reporting
 from cfproto_plugin.search.first import first_look, takes
-from cfproto_plugin.search.how import How
-from cfproto_plugin.search.judge import Judge, margin_of
-from cfproto_plugin.search.model import Answer, SearchModel
-from cfproto_plugin.search.solve import Solved, solve
+from cfproto_plugin.search.judge import Judge
+from cfproto_plugin.search.model import SearchModel
+from cfproto_plugin.search.solve import solve
 from cfproto_plugin.search.targets import allowed_classes, names_of
 from cfproto_plugin.search.task import Task
 from cfproto_plugin.tables.contradictions import contradictions
-from cfproto_plugin.tables.geometry import count_changed
 from cfproto_plugin.tables.given import Given
 from cfproto_plugin.tables.space import FeatureSpace
 
@@ -111,7 +108,7 @@ class CounterfactualExplainer:
         errors = {**space.without_place(given.table), **errors}
         group = np.repeat(np.arange(len(given)), n)
         allowed = allowed_classes(target, fitted.classes, answer.label, given.index)[group]
-        lines = _Lines(fitted, given, answer, allowed, group)
+        lines = Lines(fitted, given, answer, allowed, group)
         lines.refuse(errors)
         open_lines = np.flatnonzero(lines.unsolved)
         rows = space.rows(lines.original[open_lines])
@@ -198,7 +195,7 @@ class CounterfactualExplainer:
         model.calls, model.predicted = tried.calls, tried.predicted
         return given, model
 
-    def _explanation(self, lines: _Lines, facts: dict[str, Any]) -> Explanation:
+    def _explanation(self, lines: Lines, facts: dict[str, Any]) -> Explanation:
         fitted, seconds = self._require_fitted(), facts["seconds"]
         columns = fitted.space.columns
         return Explanation(
@@ -228,102 +225,6 @@ class CounterfactualExplainer:
                 "seed": self.seed,
                 **facts,
             },
-        )
-
-
-class _Lines:
-    """The lines of the result while they are being filled in: n answers to every row, all arrays of that length."""
-
-    def __init__(self, fitted: Fitted, given: Given, answer: Answer, allowed: Array, group: Array) -> None:
-        n = len(group)
-        self.fitted, self.given, self.allowed, self.group = fitted, given, allowed, group
-        self.answer, self.original = Answer(*(part[group] for part in answer)), given.table[group]
-        self.table = np.full_like(self.original, np.nan)
-        self.proba = np.full(self.answer.proba.shape, np.nan)
-        self.label, self.prototype = np.full(n, -1), np.full(n, -1)
-        self.status = np.full(n, "not_found", dtype=object)
-        self.message = np.full(n, "", dtype=object)
-        self.how = np.full(n, None, dtype=object)
-        self.steps, self.seconds, self.distance = np.zeros(n, dtype=int), np.zeros(n), np.full(n, np.nan)
-        self.unsolved = np.ones(n, dtype=bool)
-
-    def refuse(self, errors: Mapping[int, Exception]) -> None:
-        """Rows that cannot be read or predicted are done."""
-        for row, error in errors.items():
-            at = self.group == row
-            self.status[at], self.message[at], self.unsolved[at] = "error", str(error), False
-            self.answer.label[at], self.answer.proba[at] = -1, np.nan
-
-    def settle(self, at: Array, reasons: dict[int, str], broken: Array, noise: float) -> None:
-        """Rows that are in the target and keep the rules are done; rows whose rules contradict each other cannot be.
-
-        at: (m,) lines. reasons: by place in them. broken: (m,) bool: a rule does not hold on the row itself.
-        noise: what a margin must exceed.
-        """
-        config, proba, label = self.fitted.config, self.answer.proba[at], self.answer.label[at]
-        own, allowed = (np.arange(len(at)), label), self.allowed[at]
-        there = allowed[own] & (proba[own] >= (config.min_proba or 0)) & ~broken
-        if config.kappa or noise:
-            there &= margin_of(proba, allowed, config.kappa, config.min_proba, noise) > 0
-        done = at[there]
-        first = done[np.searchsorted(self.group, self.group[done]) == done]
-        self.unsolved[done] = False
-        self.table[first], self.proba[first] = self.original[first], self.answer.proba[first]
-        self.label[first], self.distance[first] = self.answer.label[first], 0.0
-        self.status[first], self.how[first] = "found", How("unchanged")
-        self.message[done] = "already in the target: there is only the row itself"
-        self.message[first] = how_in_words(How("unchanged"), label=None, n_changes=0, cost=0.0)
-        for i, reason in reasons.items():
-            if not there[i]:
-                self.status[at[i]], self.message[at[i]], self.unsolved[at[i]] = "infeasible", reason, False
-
-    def fill(self, at: Array, task: Task, solved: Solved) -> None:
-        """Put in what a search found for the lines (m,)."""
-        good, trace, classes = solved.good, solved.trace, names_of(self.fitted.classes)
-        self.table[at], self.proba[at], self.label[at] = solved.table, solved.proba, solved.label
-        self.distance[at], self.seconds[at] = solved.distance, solved.seconds
-        self.prototype[at], self.steps[at] = trace["prototype"], trace["steps"]
-        self.status[at] = np.where(good, np.where(solved.by_search, "found", "fallback"), "not_found")
-        counts, ruled = count_changed(solved.table, task.rows.table), task.space.rules.any_declared
-        for i, line in enumerate(at):
-            if not good[i]:
-                self.message[line] = self._why_not(i, task, solved)
-                continue
-            prototype = int(trace["prototype"][i])
-            how = How(
-                method=str(trace["method"][i]),
-                prototype_class=classes[prototype] if prototype >= 0 else None,
-                theta=float(trace["theta"][i]),
-                step=int(trace["step"][i]),
-                c=float(trace["c"][i]),
-                polished_from=float(trace["before"][i]),
-            )
-            self.how[line] = how
-            self.message[line] = how_in_words(
-                how, label=classes[solved.label[i]], n_changes=int(counts[i]), cost=float(solved.cost[i]), ruled=ruled
-            )
-
-    def margin(self) -> Array:
-        """(n,) the probability of the new class minus the best other."""
-        each, label = np.arange(len(self.group)), np.maximum(self.label, 0)
-        others = self.proba.copy()
-        others[each, label] = -np.inf
-        return np.where(self.label < 0, np.nan, self.proba[each, label] - others.max(axis=1))
-
-    def _why_not(self, i: int, task: Task, solved: Solved) -> str:
-        wanted = names_of(self.fitted.classes[task.allowed[i]])
-        return why_not_in_words(
-            wanted,
-            in_time=solved.in_time,
-            refused=bool(solved.refused[i]),
-            further=bool(task.turn[i] and solved.good[task.first[i]]),
-            absent=all(label in self.fitted.absent for label in wanted),
-            min_proba=self.fitted.config.min_proba,
-            fallback=self.fitted.config.fallback,
-            reached=float(solved.reached[i]),
-            least=self.fitted.config.kappa + self.fitted.noise_of(self.given.table.dtype).lead,
-            impossible=None if solved.impossible[i] < 0 else task.space.rules.relations[solved.impossible[i]].name,
-            relax=task.binding(),
         )
 
 

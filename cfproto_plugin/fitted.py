@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cfproto_plugin.config import SearchConfig
-from cfproto_plugin.errors import ConfigError, InputError, ModelError
+from cfproto_plugin.errors import ConfigError, InputError
 from cfproto_plugin.features import Features
 from cfproto_plugin.helpers.frames import check_known_columns
 from cfproto_plugin.helpers.probabilities import check_probabilities
@@ -21,8 +21,10 @@ from cfproto_plugin.search.guide import Guide
 from cfproto_plugin.search.model import Answer, SearchModel
 from cfproto_plugin.search.noise import Noise, as_margin, margins, noise_of
 from cfproto_plugin.search.objective.gradients import with_gradient
+from cfproto_plugin.search.parts import check_transforms, parts_that_work
 from cfproto_plugin.search.plan import Plan, Situation, make_plan
 from cfproto_plugin.search.targets import names_of
+from cfproto_plugin.search.training import training_answer
 from cfproto_plugin.search.tuning import Tuning
 from cfproto_plugin.tables.columns import Columns
 from cfproto_plugin.tables.space import FeatureSpace
@@ -30,7 +32,6 @@ from cfproto_plugin.tables.splits import Splits
 
 log = logging.getLogger(__name__)
 _COMPARED = 64  # training rows near the boundary that are recomputed, to see how far that is from the model
-_TRIED = 4  # training rows that an encoder and an autoencoder are tried on
 _PER_CLASS = 8  # prototypes of each class the path may try; the first is the paper's
 
 
@@ -80,16 +81,16 @@ class Fitted:
         columns, given = Columns.learn(data, features, accepts_frames=models.classifier.accepts_frames)
         check_known_columns(columns.names, models.classifier.feature_names)
         train = given.table
-        models = _with_parts_that_work(_with_gradients_that_work(models, columns, train), columns, train)
+        models = replace(models, classifier=parts_that_work(models.classifier, columns, train))
         _check_settings(config, models, train.shape[1])
         space = _numeric_space(columns, train, features, models)
         provider = make_provider(prototypes, config, models.encoder, seed)
         encoder = space_of(provider)
         plan = make_plan(config, _situation(models, columns, latent=encoder is not None))
         model = SearchModel(models.classifier, space, given=given)
-        answer = model.training_answer(train)
+        answer = training_answer(model, train)
         check_probabilities(answer.proba, "the training data")
-        _check_transforms(models, space.shape, train)
+        check_transforms(models.encoder, models.autoencoder, space.shape, train)
         classes = models.classifier.classes(answer.proba.shape[1])
         absent = _absent(answer.label, classes)
         measure = make_distance(distance, seed)
@@ -240,63 +241,6 @@ def _between(model: SearchModel, a: Array, b: Array, t: Array) -> Array:
     rows = model.space.rules.grid.snap(a + t * (b - a)).astype(a.dtype, copy=False)
     chosen = np.where(t < 0.5, a, b)  # noqa: PLR2004 half-way
     return np.where([attribute.levels is not None for attribute in attributes], chosen, rows)
-
-
-def _with_gradients_that_work(models: Models, columns: Columns, train: Array) -> Models:
-    """Leave out the gradient of a classifier that has none after all, such as a module that runs under `no_grad`."""
-    if models.classifier.vjp is None or not columns.plain or np.isnan(train[:1]).any():
-        return models
-    try:
-        proba, pull = models.classifier.vjp(train[:1].reshape(1, *columns.shape))
-        pull(np.zeros_like(proba))
-    except Exception as error:  # noqa: BLE001 whatever the framework raises; a model that cannot predict says so next
-        log.info("the model is used without gradients: %s", error)
-        return replace(models, classifier=replace(models.classifier, vjp=None))
-    return models
-
-
-def _with_parts_that_work(models: Models, columns: Columns, train: Array) -> Models:
-    """Search by `predict` where an adapter's `quick` or `scores` fails for training rows that `predict` answers."""
-    known = models.classifier
-    rows = train[np.argsort(np.isnan(train).any(axis=1), kind="stable")[:_TRIED]]
-    for name, part in (("quick", known.quick if known.has_quick else None), ("scores", known.scores)):
-        if part is None:
-            continue
-        try:
-            expected = np.shape(known.predict(columns.to_model(rows)))
-        except Exception:  # noqa: BLE001 the model cannot predict, and says so next
-            return models
-        try:
-            shape = np.shape(part(columns.to_model(rows, floats=name == "quick")))
-            reason = "" if shape == expected else f"it returned shape {shape}; expected {expected}"
-        except Exception as error:  # noqa: BLE001 whatever a plugin raises
-            reason = f"{type(error).__name__}: {error}"
-        if reason:
-            owner = known.origin or f"the adapter {known.name!r}"
-            log.warning("%s of %s fails for training rows, and is left out: %s", name, owner, reason)
-            known = replace(known, quick=known.predict) if name == "quick" else replace(known, scores=None)
-    return replace(models, classifier=known)
-
-
-def _check_transforms(models: Models, shape: tuple[int, ...], train: Array) -> None:
-    """Ask encoder and autoencoder about a few training rows: numbers, and an autoencoder in the shape of the rows."""
-    rows = train[:_TRIED].reshape(-1, *shape)
-    for name, other in (("encoder", models.encoder), ("autoencoder", models.autoencoder)):
-        if other is None or np.isnan(rows).any():
-            continue
-        found = np.asarray(other.predict(rows))
-        if name == "autoencoder" and found.shape != rows.shape:
-            raise ModelError(
-                f"the autoencoder returned shape {found.shape} for rows of shape {rows.shape}; expected the same shape",
-                plugin=other.plugin,
-            )
-        if not np.isfinite(found).all():
-            row = int(np.argwhere(~np.isfinite(found))[0, 0])
-            raise ModelError(
-                f"the {name} returned {found[row].ravel()[:4]} for row {row} of the training data; expected finite "
-                "numbers",
-                plugin=other.plugin,
-            )
 
 
 def _gradient(adapter: Adapted | None, config: SearchConfig) -> GradientAdapter | None:

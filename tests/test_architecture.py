@@ -33,6 +33,7 @@ search.solve
 report files
 explanation
 fitted
+lines
 explainer
 cfproto_plugin
 metrics datasets integrations
@@ -42,11 +43,11 @@ cli
 RANK = {part: rank for rank, line in enumerate(ALLOWED.split("\n")) for part in line.split()}
 SEARCH = {"task", "judge", "clock", "candidates", "targets", "model", "plan", "tuning", "guide", "how"}
 SEARCH |= {"failures", "first"}
-SEARCH |= {"noise", "fingerprint"}
+SEARCH |= {"noise", "fingerprint", "parts", "training"}
 
 MODULES = {
     *("explainer", "explanation", "fitted", "config", "features", "errors", "protocols", "hookspecs", "datasets"),
-    *("checks", "arguments"),
+    *("checks", "arguments", "lines"),
 }
 PACKAGES = {part for part in RANK if "." not in part} - MODULES - {CORE}
 PUBLIC = {CORE, f"{CORE}.protocols", f"{CORE}.errors", f"{CORE}.helpers"}  # what adapters see

@@ -14,20 +14,27 @@ A model that stopped early uses its trees up to the best iteration, as `XGBClass
 
 from __future__ import annotations
 
-import ctypes
 import json
 import math
-import re
 import threading
-from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cfproto_adapters.files import XGBOOST
+from cfproto_adapters.xgboost_parts.in_place import in_place
+from cfproto_adapters.xgboost_parts.models import (
+    FROM_MARGINS,
+    booster_of,
+    checked_objective,
+    column_name,
+    name,
+    without_stack_trace,
+)
+from cfproto_adapters.xgboost_parts.saved import is_plain, one_tree
 from cfproto_plugin import AdapterSpec, hookimpl
-from cfproto_plugin.errors import ModelError, NotFittedError
+from cfproto_plugin.errors import ModelError
 from cfproto_plugin.helpers import (
     FrameColumns,
     numbers_of,
@@ -37,13 +44,11 @@ from cfproto_plugin.helpers import (
     tree_thresholds,
     two_columns,
 )
-from cfproto_plugin.protocols import Array, Role, Tree, TreeEnsemble
+from cfproto_plugin.protocols import Array, Role, TreeEnsemble
 
 if TYPE_CHECKING:
     from xgboost import Booster
 
-FROM_VALUES = ("binary:logistic", "reg:logistic", "binary:hinge", "multi:softprob")
-FROM_MARGINS = ("binary:logitraw", "multi:softmax")
 _LINEAR_LOCK = threading.Lock()  # XGBoost predicts safely from several threads with trees only
 
 
@@ -63,9 +68,9 @@ def xgboost_adapter(
     """
     if role != "classifier":
         raise ModelError(
-            f"{_name(model)} cannot be used as {role!r}: XGBoost models are used as classifiers only. Pass a network."
+            f"{name(model)} cannot be used as {role!r}: XGBoost models are used as classifiers only. Pass a network."
         )
-    booster = _booster(model)
+    booster = booster_of(model)
     own = type(model).__module__.partition(".")[0] != "xgboost"  # a subclass may predict in a way of its own
     if own and hasattr(model, "predict_proba") and iteration_range is None:
         return XGBoostSubclassAdapter(model, booster, json.loads(booster.save_config())["learner"])
@@ -88,13 +93,13 @@ class XGBoostAdapter:
         self._source = model
         self._config = config
         self._linear = config["gradient_booster"]["name"] == "gblinear"
-        self._objective = _checked_objective(model, config)
+        self._objective = checked_objective(model, config)
         self._margin = self._objective in FROM_MARGINS
         self._missing = getattr(model, "missing", math.nan)
         self._n_columns = int(config["learner_model_param"]["num_feature"])
         self._n_groups = max(1, int(config["learner_model_param"]["num_class"]))
         self.feature_names: list[str] | None = booster.feature_names
-        self._columns = FrameColumns(self.feature_names, _column_name)
+        self._columns = FrameColumns(self.feature_names, column_name)
         self._categorical = "c" in (booster.feature_types or ())
         self._iterations = iteration_range or (0, getattr(booster, "best_iteration", -1) + 1)  # (0, 0) is all of them
         self._cut = 0.0
@@ -113,7 +118,7 @@ class XGBoostAdapter:
         try:
             y = self._output(rows).reshape(-1, self._n_groups)
         except ValueError as error:
-            raise ModelError(f"XGBoost cannot predict these rows: {_without_stack_trace(error)}") from error
+            raise ModelError(f"XGBoost cannot predict these rows: {without_stack_trace(error)}") from error
         if self._objective == "binary:logitraw":
             margin = y[:, 0].astype(np.float64) - self._cut
             return softmax(np.stack([np.zeros_like(margin), margin], axis=1))
@@ -125,7 +130,7 @@ class XGBoostAdapter:
         """`XGBClassifier.fit` makes a new booster."""
         if self._source is not self._booster and self._source.get_booster() is not self._booster:
             raise ModelError(
-                f"{_name(self._source)} was fitted again: the model changed after explainer.fit. Call explainer.fit "
+                f"{name(self._source)} was fitted again: the model changed after explainer.fit. Call explainer.fit "
                 "again with the model as it is now."
             )
 
@@ -165,7 +170,7 @@ class XGBoostTreeAdapter(XGBoostAdapter):
         self, model: Any, booster: Booster, config: dict[str, Any], iteration_range: tuple[int, int] | None = None
     ) -> None:
         super().__init__(model, booster, config, iteration_range)
-        self._in_place = _in_place(booster, self._iterations, self._missing, margin=self._margin)
+        self._in_place = in_place(booster, self._iterations, self._missing, margin=self._margin)
 
     def _output(self, rows: Any) -> Array:
         found = self._in_place(rows) if self._in_place is not None and isinstance(rows, np.ndarray) else None
@@ -177,7 +182,7 @@ class XGBoostTreeAdapter(XGBoostAdapter):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._in_place = _in_place(self._booster, self._iterations, self._missing, margin=self._margin)
+        self._in_place = in_place(self._booster, self._iterations, self._missing, margin=self._margin)
 
     def trees(self) -> TreeEnsemble | None:
         """Return the trees; None if they split by categories or have leaves of several values, and for hinge models."""
@@ -201,7 +206,7 @@ class XGBoostTreeAdapter(XGBoostAdapter):
     @cached_property
     def _ensemble_is_exact(self) -> bool:
         """Whether it gives what the model gives; tried on a row too, because how a base score is saved has changed."""
-        if self._objective == "binary:hinge" or not all(map(_is_plain, self._model["trees"])):
+        if self._objective == "binary:hinge" or not all(map(is_plain, self._model["trees"])):
             return False
         row = np.zeros((1, self._n_columns))
         return np.allclose(tree_probabilities(self._ensemble, row), self.predict(row), rtol=0, atol=1e-5)
@@ -215,7 +220,7 @@ class XGBoostTreeAdapter(XGBoostAdapter):
         weights = self._saved["gradient_booster"].get("weight_drop", [1.0] * len(model["trees"]))  # of dart
         parts = zip(model["trees"][used], model["tree_info"][used], weights[used], strict=True)
         return TreeEnsemble(
-            tuple(_tree(tree, group, weight, self._n_groups) for tree, group, weight in parts),
+            tuple(one_tree(tree, group, weight, self._n_groups) for tree, group, weight in parts),
             self._base(),
             self._n_columns,
             link="softmax" if self._n_groups > 1 else "logistic",
@@ -248,7 +253,7 @@ class XGBoostSubclassAdapter(XGBoostAdapter):
         if not is_label.any(axis=1).all():
             row = int(np.argmin(is_label.any(axis=1)))
             raise ModelError(
-                f"predict of {_name(self._source)} returned {found[row, 0]!r}, which is none of its classes_ "
+                f"predict of {name(self._source)} returned {found[row, 0]!r}, which is none of its classes_ "
                 f"{list(self.classes)}"
             )
         return np.asarray(is_label.argmax(axis=1))
@@ -272,105 +277,3 @@ class XGBoostLinearAdapter(XGBoostAdapter):
             matrix = DMatrix(rows, missing=self._missing, enable_categorical=True)
             y = self._booster.predict(matrix, output_margin=self._margin, validate_features=False)
         return np.asarray(y)
-
-
-def _in_place(
-    booster: Booster, iterations: tuple[int, int], missing: float, *, margin: bool
-) -> Callable[[Array], Array | None] | None:
-    """What `Booster.inplace_predict` does for arrays of floats, by the same function of XGBoost's C interface.
-
-    Around it `inplace_predict` spends 0.1 ms in Python, more than the trees need for ten rows, and in each call makes a
-    stand-in for a data set. The function returns None where anything is out of the ordinary: the caller then asks
-    `inplace_predict`, which knows what to say.
-    """
-    from xgboost import core
-
-    function: Any = getattr(getattr(core, "_LIB", None), "XGBoosterPredictFromDense", None)
-    make: Any = getattr(core, "_ProxyDMatrix", None)
-    if function is None or make is None:
-        return None
-    stand_in = _StandIn(make)
-    handle = booster.handle
-    settings = {"type": int(margin), "training": False, "missing": missing, "strict_shape": False, "cache_id": 0}
-    settings |= {"iteration_begin": int(iterations[0]), "iteration_end": int(iterations[1])}
-    how, refer = json.dumps(settings).encode(), ctypes.byref
-
-    def predict(rows: Array) -> Array | None:
-        if rows.dtype.char not in "fd" or not rows.flags.c_contiguous or not rows.size:
-            return None
-        place = rows.__array_interface__["data"][0]
-        array = (
-            f'{{"data":[{place},true],"shape":[{len(rows)},{rows.shape[1]}],"typestr":"{rows.dtype.str}","version":3}}'
-        )
-        shape, size, out = ctypes.POINTER(ctypes.c_uint64)(), ctypes.c_uint64(), ctypes.POINTER(ctypes.c_float)()
-        proxy = stand_in.matrix.handle
-        if function(handle, array.encode(), how, proxy, refer(shape), refer(size), refer(out)):
-            return None
-        count = math.prod(shape[: size.value])
-        return np.frombuffer(ctypes.string_at(out, 4 * count), dtype=np.float32).copy()
-
-    return predict
-
-
-class _StandIn(threading.local):
-    """What XGBoost reads the rows of a call through: one per thread, because a call changes it."""
-
-    def __init__(self, make: Callable[[], Any]) -> None:
-        self.matrix = make()
-
-
-def _tree(tree: dict[str, Any], group: int, weight: float, n_groups: int) -> Tree:
-    """One saved tree, with the values of its leaves in the column of its group."""
-    left, right = np.asarray(tree["left_children"]), np.asarray(tree["right_children"])
-    at = np.asarray(tree["split_conditions"], dtype=np.float32).astype(np.float64)  # at a leaf its value
-    is_split = (left != -1) & (np.asarray(tree["split_type"]) == 0)
-    value = np.zeros((len(left), n_groups))
-    value[:, group] = np.where(left == -1, weight * at, 0.0)
-    column = np.where(is_split, np.asarray(tree["split_indices"]), -1)
-    return Tree(column, at, left, right, np.asarray(tree["default_left"]) != 0, value)
-
-
-def _is_plain(tree: dict[str, Any]) -> bool:
-    """No splits by category, one value per leaf."""
-    return int(tree["tree_param"]["size_leaf_vector"]) <= 1 and not any(tree["split_type"])
-
-
-def _booster(model: Any) -> Booster:
-    from xgboost import Booster
-
-    try:
-        booster = model if isinstance(model, Booster) else model.get_booster()
-        booster.num_features()
-    except ValueError as error:  # XGBoostError of an empty Booster, scikit-learn's NotFittedError of an estimator
-        raise NotFittedError(f"{_name(model)} is not trained; call fit() first, or load a trained model.") from error
-    return booster
-
-
-def _checked_objective(model: Any, config: dict[str, Any]) -> str:
-    objective = str(config["objective"]["name"])
-    if objective not in FROM_VALUES + FROM_MARGINS:
-        raise ModelError(
-            f"{_name(model)} has the objective {objective!r}, which gives no classes; expected one of "
-            f"{', '.join(FROM_VALUES + FROM_MARGINS)}. Train an XGBClassifier, or pass a function x -> probabilities."
-        )
-    if int(config["learner_model_param"]["num_target"]) > 1:
-        raise ModelError(
-            f"{_name(model)} predicts several labels at once; pass a function x -> probabilities of one label."
-        )
-    if getattr(model, "n_classes_", 2) < 2:  # noqa: PLR2004
-        raise ModelError(f"{_name(model)} was trained on a single class; there is no other class to reach.")
-    return objective
-
-
-def _column_name(label: Any) -> str:
-    """As XGBoost spells it: strings, and the levels of a MultiIndex joined by a blank."""
-    return " ".join(map(str, label)) if isinstance(label, tuple) else str(label)
-
-
-def _without_stack_trace(error: Exception) -> str:
-    """The message between "[time] file:line: " and the C++ stack trace."""
-    return re.sub(r"^\[[\d:]+\] \S+: ", "", str(error).split("\nStack trace:")[0]).strip()
-
-
-def _name(model: Any) -> str:
-    return type(model).__name__

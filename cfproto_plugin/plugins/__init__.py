@@ -1,6 +1,12 @@
 """Plugins: finding and loading them, deciding which adapter a model belongs to, and what an adapter can do."""
 
-from cfproto_plugin.plugins.answers import category_distances, fitted_provider, nearest_prototypes
+from cfproto_plugin.plugins.answers import (
+    category_distances,
+    checked_labels,
+    checked_proba,
+    fitted_provider,
+    nearest_prototypes,
+)
 from cfproto_plugin.plugins.capabilities import Adapted, of_any_size, own_copy, space_of
 from cfproto_plugin.plugins.claims import adapt, adapted, claimed
 from cfproto_plugin.plugins.factories import Origin, make, taken, type_name
@@ -16,6 +22,8 @@ __all__ = [
     "adapt",
     "adapted",
     "category_distances",
+    "checked_labels",
+    "checked_proba",
     "claimed",
     "fitted_provider",
     "how_to_block",

@@ -1,15 +1,53 @@
-"""What prototype providers and distances answer, checked: a mistake of theirs is named as theirs."""
+"""What classifiers, prototype providers and distances answer, checked: a mistake of theirs is named as theirs."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from cfproto_plugin.errors import CfprotoError, PluginError
-from cfproto_plugin.plugins.capabilities import origin_of
+from cfproto_plugin.errors import CfprotoError, ModelError, PluginError
+from cfproto_plugin.plugins.capabilities import Adapted, origin_of
 from cfproto_plugin.protocols import Array, CategoryDistance, PrototypeProvider
+
+
+def checked_proba(found: Any, n: int, n_classes: int | None, adapted: Adapted) -> Array:
+    """Probabilities (n, k) of n rows; NaN in all columns where one is NaN or infinite. n_classes: k, if it is known."""
+    proba = np.asarray(found)
+    if proba.dtype.kind not in "fiub":
+        raise ModelError(
+            f"the model returned {proba.dtype}, such as {proba.ravel()[:1].tolist()}, for {n} rows; expected "
+            f"({n}, k) probabilities as floats",
+            plugin=adapted.plugin,
+        )
+    columns = n_classes or (proba.shape[-1] if proba.ndim else 0)
+    if proba.shape != (n, columns) or columns < 2:  # noqa: PLR2004
+        labels = proba.ndim == 1 or columns < 2  # noqa: PLR2004
+        raise ModelError(
+            f"the model returned shape {proba.shape} for {n} rows; expected ({n}, k) probabilities of "
+            f"{n_classes or 'at least 2'} classes"
+            + (". Labels are not enough: pass a function x -> probabilities." if labels else ""),
+            plugin=adapted.plugin,
+        )
+    if not (math.isfinite(proba.sum()) or np.isfinite(proba).all()):
+        proba = np.where(np.isfinite(proba).all(axis=1)[:, None], proba, np.nan)
+    return proba
+
+
+def checked_labels(found: Any, n: int, n_classes: int | None, adapted: Adapted) -> Array:
+    """The decisions (n,) of n rows, columns of the probabilities. n_classes: how many these are, if it is known."""
+    labels = np.asarray(found)
+    whole = labels.shape == (n,) and labels.dtype.kind in "iu"
+    if not whole or ((labels < 0) | (labels >= (n_classes or np.inf))).any():
+        raise ModelError(
+            f"labels of adapter {adapted.name!r} returned {labels.dtype} of shape {labels.shape}, such as "
+            f"{labels.ravel()[:3]}; expected ({n},) whole numbers, columns of the probabilities from 0 to "
+            f"{n_classes - 1 if n_classes else 'k - 1'}",
+            plugin=adapted.plugin,
+        )
+    return labels.astype(np.intp)
 
 
 def fitted_provider(provider: PrototypeProvider, z: Array, labels: Array) -> PrototypeProvider:

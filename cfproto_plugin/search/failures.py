@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cfproto_plugin.protocols import Array
+from cfproto_plugin.protocols import Array, Pullback
+from cfproto_plugin.search.clock import Pace
 
 
 class Asked(NamedTuple):
@@ -41,6 +42,33 @@ def ask(call: Callable[[Array], Any], n: int, most: float = np.inf, seconds: flo
         return Asked([(rows, call(rows))], {})
     except Exception as error:  # noqa: BLE001 whatever a model raises
         return _halved(call, rows, error, most, time.perf_counter() + seconds)
+
+
+def ask_vjp(
+    vjp: Callable[[Array], tuple[Array, Pullback]], x: Array, pace: Pace, most: float, seconds: float
+) -> tuple[Array | None, Pullback]:
+    """The vjp at rows (n, *shape), asked in parts that the time that is left allows.
+
+    Where it raises, the output is NaN and the gradient zero; no output if it raises everywhere. most, seconds: as in
+    `ask`, for each part.
+    """
+    asked = Asked([], {})
+    start = 0
+    while start < len(x):
+        part = np.arange(start, min(len(x), start + pace.rows(len(x))))
+        with pace.timed(len(part)):
+            found = ask(lambda some, part=part: vjp(x[part[some]]), len(part), most, seconds)  # type: ignore[misc]
+        asked.parts.extend((part[some], both) for some, both in found.parts)
+        start += len(part)
+    if len(asked.parts) == 1 and len(asked.parts[0][0]) == len(x):
+        whole: tuple[Array, Pullback] = asked.parts[0][1]
+        return whole
+
+    def pullback(cotangent: Array) -> Array:
+        pulled = Asked([(at, pull(cotangent[at])) for at, (_, pull) in asked.parts], {}).joined(len(x), 0.0)
+        return np.zeros_like(x) if pulled is None else pulled
+
+    return Asked([(at, y) for at, (y, _) in asked.parts], {}).joined(len(x), np.nan), pullback
 
 
 def in_words(error: Exception) -> str:

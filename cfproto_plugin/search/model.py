@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from cfproto_plugin.errors import CfprotoError, InputError, ModelError
+from cfproto_plugin.errors import ModelError
 from cfproto_plugin.helpers.kinds import can_join, join, take
-from cfproto_plugin.plugins import Adapted
+from cfproto_plugin.plugins import Adapted, checked_labels, checked_proba
 from cfproto_plugin.protocols import Array, Pullback
 from cfproto_plugin.search.clock import Pace
-from cfproto_plugin.search.failures import Asked, ask, in_words
+from cfproto_plugin.search.failures import ask, ask_vjp
 from cfproto_plugin.search.noise import Noise, margins
 from cfproto_plugin.search.tuning import Tuning
 from cfproto_plugin.tables.given import Given
@@ -154,16 +153,7 @@ class SearchModel:
         if labels is None:
             raise ModelError("the model has no decision of its own")
         self._count(n)
-        found = np.asarray(labels(rows))
-        whole = found.shape == (n,) and found.dtype.kind in "iu"
-        if not whole or ((found < 0) | (found >= (self._n_classes or np.inf))).any():
-            raise ModelError(
-                f"labels of adapter {self._adapted.name!r} returned {found.dtype} of shape {found.shape}, such as "
-                f"{found.ravel()[:3]}; expected ({n},) whole numbers, columns of the probabilities from 0 to "
-                f"{self._n_classes - 1 if self._n_classes else 'k - 1'}",
-                plugin=self._adapted.plugin,
-            )
-        return found.astype(np.intp)
+        return checked_labels(labels(rows), n, self._n_classes, self._adapted)
 
     def strictly(
         self, table: Array, x: Array | None = None, beside: Any = None
@@ -196,6 +186,11 @@ class SearchModel:
         return proba, self._in_parts(n, lambda at: self._labels(rows(at))) if self.decides else None
 
     @property
+    def plugin(self) -> str | None:
+        """The plugin that the model's adapter comes from."""
+        return self._adapted.plugin
+
+    @property
     def n_classes(self) -> int:
         """How many columns the probabilities have."""
         if self._n_classes is None:
@@ -206,48 +201,6 @@ class SearchModel:
     def classes(self) -> Array:
         """The labels (k,) that the model names now."""
         return self._adapted.classes(self.n_classes)
-
-    def training_answer(self, table: Array) -> Answer:
-        """What the model says of the training rows; an error names the row and the column that it cannot take."""
-        try:
-            (proba, decision), _ = self.strictly(table, np.arange(len(table)))
-        except Exception as error:
-            self._check_without_missing(table, error)
-            if isinstance(error, CfprotoError):
-                raise
-            raise self._raised(error, "the training rows") from error
-        bad = np.flatnonzero(np.isnan(proba).any(axis=1))
-        if len(bad):
-            raise self.no_number(proba[bad[0]], f"row {bad[0]} of the training data")
-        return Answer.of(proba, decision)
-
-    def _check_without_missing(self, table: Array, error: Exception) -> None:
-        """Blame missing values for an error of the training rows only if the rows without such are answered."""
-        missing = np.isnan(table)
-        complete = np.flatnonzero(~missing.any(axis=1))
-        if len(complete) in {0, len(table)}:
-            return
-        try:
-            self.strictly(table[complete], complete)
-        except CfprotoError:
-            raise
-        except Exception as another:
-            raise self._raised(another, "the training rows, also without those that have missing values") from another
-        row, at = np.argwhere(missing)[0].tolist()
-        raise InputError(
-            f"row {row} of the training data is NaN in column {self.space.columns.describe(at)}, and the model does "
-            f"not accept missing values ({in_words(error)}). Fill it in, or use a model that accepts NaN.",
-            row=row,
-            column=self.space.columns.attributes[at].name,
-        ) from error
-
-    def _raised(self, error: Exception, where: str) -> ModelError:
-        """An error of the model's own in our words."""
-        return ModelError(
-            f"the model raised {in_words(error)} for {where}; expected probabilities (n, k). Try it on a few of these "
-            "rows yourself.",
-            plugin=self._adapted.plugin,
-        )
 
     def no_number(self, proba: Array, where: str) -> ModelError:
         """The error of a model that returns NaN or infinite numbers."""
@@ -262,7 +215,7 @@ class SearchModel:
         factor = None if space.is_identity else space.factor.astype(rows.z.dtype)
 
         def at(z: Array) -> tuple[Array, Pullback]:
-            proba, pull = self._vjp_in_parts(space.decode(z, rows).reshape(len(z), *shape))
+            proba, pull = self._vjp_at(space.decode(z, rows).reshape(len(z), *shape))
 
             def pullback(cotangent: Array) -> Array:
                 gradient: Array = pull(cotangent).reshape(z.shape)
@@ -314,30 +267,11 @@ class SearchModel:
         found = ask(lambda part: call(at[part]), len(at), _CALLS, _SECONDS).joined(len(at), np.nan)
         return np.full((len(at), self._n_classes or 2), np.nan) if found is None else found
 
-    def _vjp_in_parts(self, x: Array) -> tuple[Array, Pullback]:
-        """The vjp at rows (n, *shape), asked in parts that the time that is left allows.
-
-        Where the model fails, the output is NaN and the gradient zero.
-        """
+    def _vjp_at(self, x: Array) -> tuple[Array, Pullback]:
+        """The vjp at rows (n, *shape); where the model fails, the output is NaN and the gradient zero."""
         self.gradients += len(x)
-        asked = Asked([], {})
-        start = 0
-        while start < len(x):
-            part = np.arange(start, min(len(x), start + self.pace.rows(len(x))))
-            with self.pace.timed(len(part)):
-                found = ask(lambda some, part=part: self._vjp(x[part[some]]), len(part), _CALLS, _SECONDS)  # type: ignore[misc]
-            asked.parts.extend((part[some], both) for some, both in found.parts)
-            start += len(part)
-        if len(asked.parts) == 1 and len(asked.parts[0][0]) == len(x):
-            whole: tuple[Array, Pullback] = asked.parts[0][1]
-            return whole
-        proba = Asked([(at, y) for at, (y, _) in asked.parts], {}).joined(len(x), np.nan)
-
-        def pullback(cotangent: Array) -> Array:
-            pulled = Asked([(at, pull(cotangent[at])) for at, (_, pull) in asked.parts], {}).joined(len(x), 0.0)
-            return np.zeros_like(x) if pulled is None else pulled
-
-        return np.full((len(x), self.n_classes), np.nan) if proba is None else proba, pullback
+        proba, pull = ask_vjp(self._vjp, x, self.pace, _CALLS, _SECONDS)
+        return np.full((len(x), self.n_classes), np.nan) if proba is None else proba, pull
 
     def _vjp(self, x: Array) -> tuple[Array, Pullback]:
         if self._adapted.vjp is None:
@@ -349,22 +283,4 @@ class SearchModel:
         """Probabilities (n, k) of rows for the model; NaN in all columns where one is NaN or infinite."""
         n = len(rows)
         self._count(n)
-        proba = np.asarray(function(rows))
-        if proba.dtype.kind not in "fiub":
-            raise ModelError(
-                f"the model returned {proba.dtype}, such as {proba.ravel()[:1].tolist()}, for {n} rows; expected "
-                f"({n}, k) probabilities as floats",
-                plugin=self._adapted.plugin,
-            )
-        columns = self._n_classes or (proba.shape[-1] if proba.ndim else 0)
-        if proba.shape != (n, columns) or columns < 2:  # noqa: PLR2004
-            labels = proba.ndim == 1 or columns < 2  # noqa: PLR2004
-            raise ModelError(
-                f"the model returned shape {proba.shape} for {n} rows; expected ({n}, k) probabilities of "
-                f"{self._n_classes or 'at least 2'} classes"
-                + (". Labels are not enough: pass a function x -> probabilities." if labels else ""),
-                plugin=self._adapted.plugin,
-            )
-        if not (math.isfinite(proba.sum()) or np.isfinite(proba).all()):
-            proba = np.where(np.isfinite(proba).all(axis=1)[:, None], proba, np.nan)
-        return proba
+        return checked_proba(function(rows), n, self._n_classes, self._adapted)

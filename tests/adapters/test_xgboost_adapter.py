@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost as xgb
-from cfproto_adapters.xgboost_adapter import _in_place, cfproto_adapters, xgboost_adapter
+from cfproto_adapters.xgboost_adapter import cfproto_adapters, xgboost_adapter
+from cfproto_adapters.xgboost_parts.in_place import in_place
 from sklearn.base import BaseEstimator
 from sklearn.datasets import load_breast_cancer, load_iris
 
@@ -169,7 +170,7 @@ def test_rows_are_predicted_alike_with_and_without_the_short_way(model, dtype, o
     plain = xgboost_adapter(model)
     with monkeypatch.context() as patch:
         patch.setattr(xgb.core, "_LIB", None)
-        assert _in_place(model.get_booster(), (0, 0), np.nan, margin=False) is None
+        assert in_place(model.get_booster(), (0, 0), np.nan, margin=False) is None
     plain._in_place = None
     np.testing.assert_array_equal(plain.predict(rows), short)
 

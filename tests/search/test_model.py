@@ -9,6 +9,7 @@ from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
 from cfproto_plugin.errors import InputError, ModelError
 from cfproto_plugin.plugins import Adapted
 from cfproto_plugin.search.model import SearchModel
+from cfproto_plugin.search.training import training_answer
 from cfproto_plugin.search.tuning import Tuning
 from cfproto_plugin.tables.columns import Columns
 from cfproto_plugin.tables.space import FeatureSpace
@@ -47,7 +48,7 @@ def test_the_first_prediction_names_the_missing_cell_that_the_model_refuses():
     rows = TRAIN[:5].copy()
     rows[3, 1] = np.nan
     with pytest.raises(InputError, match="row 3 of the training data is NaN in column 1, and the model") as caught:
-        search_model(Refuses()).training_answer(rows)
+        training_answer(search_model(Refuses()), rows)
     assert (caught.value.row, caught.value.column) == (3, 1)
 
 
@@ -57,7 +58,7 @@ def test_an_error_of_the_model_on_complete_rows_is_put_in_words():
             raise ZeroDivisionError
 
     with pytest.raises(ModelError, match="the model raised ZeroDivisionError for the training rows") as caught:
-        search_model(Broken()).training_answer(TRAIN)
+        training_answer(search_model(Broken()), TRAIN)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 

@@ -1,0 +1,1 @@
+"""What the XGBoost adapter is made of."""
