@@ -22,8 +22,8 @@ class Features:
 
     categorical: columns whose values have no order (string, category and boolean columns of a DataFrame are
         recognised). one_hot: groups of columns that encode one category; one level may have been dropped.
-    immutable: must keep their value. increasing, decreasing: may only change in that direction; a missing value, which
-        cannot be compared, stays missing.
+    immutable: must keep their value. vary: only these may change. increasing, decreasing: may only change in that
+        direction; a missing value, which cannot be compared, stays missing.
     ranges: lowest and highest value of a column; they bind the counterfactual even where the row itself lies outside.
         Without a range a column stays between the smallest and the largest value of the training data and the row. A
         range binds numbers: a missing value may stay missing, or become a number inside it.
@@ -31,14 +31,16 @@ class Features:
     integer: columns of whole numbers (integers by their dtype are recognised). step: a changed value is a
         multiple of it.
     weights: 3.0 makes every change of the column count as three times as long.
-    relations: what must hold between columns: expressions such as "a <= b" or "age >= 18", or functions of the rows (a
-        DataFrame or an array) that return one truth value per row.
+    relations: what must hold between columns: expressions such as "a <= b", "0 <= a <= 3", "a + b <= 2*c" or
+        "sex == 'Male'", or functions of the rows (a DataFrame or an array) that return one truth value per row. Names
+        with signs or blanks can be put in backquotes, columns without a name are x0, x1, ...
     scale: "auto" standardises the numbers of tables for the search (not images, not with an encoder); None leaves them.
     """
 
     categorical: Sequence[Column] = ()
     one_hot: Mapping[str, Sequence[Column]] = field(default_factory=dict)
     immutable: Sequence[Column] = ()
+    vary: Sequence[Column] | None = None
     increasing: Sequence[Column] = ()
     decreasing: Sequence[Column] = ()
     ranges: Mapping[Column, tuple[float, float]] = field(default_factory=dict)
@@ -54,6 +56,10 @@ class Features:
             raise ConfigError(f"scale is {shown(self.scale)}; expected 'auto' or None")
         for name in _COLUMNS:
             object.__setattr__(self, name, _columns(getattr(self, name), name))
+        if self.vary is not None:
+            object.__setattr__(self, "vary", _columns(self.vary, "vary"))
+            if not self.vary:
+                raise ConfigError("vary is empty, so that nothing could change; expected columns, or None for all")
         object.__setattr__(self, "relations", _relations(self.relations))
         for name, (check, example) in _MAPPINGS.items():
             given = getattr(self, name)

@@ -84,13 +84,14 @@ def _several(flag: str, field: str, metavar: str, text: str) -> Callable[[_Comma
 @_several("--target", "target", "LABEL", "An acceptable target class; default: any other class.")
 @click.option("-n", "--n", default=1, show_default=True, type=click.IntRange(1), help="Counterfactuals per row.")
 @_several("--immutable", "immutable", "COLUMN,...", "Columns that keep their value.")
+@_several("--vary", "vary", "COLUMN,...", "Only these columns may change.")
 @_several("--increasing", "increasing", "COLUMN,...", "Columns that may only rise.")
 @_several("--decreasing", "decreasing", "COLUMN,...", "Columns that may only fall.")
 @_several("--range", "ranges", "COLUMN=LOW:HIGH", "Bounds of a column; either may be left out.")
 @_several("--allowed", "allowed", "COLUMN=VALUE,...", "The categories a column may take.")
 @_several("--step", "step", "COLUMN=SIZE", "Changed values are multiples of it.")
 @_several("--weight", "weights", "COLUMN=W", "Makes changes of a column W times as costly.")
-@_several("--relation", "relations", "EXPRESSION", 'What must hold between columns, such as "a <= b".')
+@_several("--relation", "relations", "EXPRESSION", 'What must hold between columns, such as "a + b <= 3".')
 @_several(
     "--integer", "integer", "COLUMN,...", "Whole numbers. Columns without a decimal point are found by themselves."
 )

@@ -16,7 +16,7 @@ from cfproto_plugin.config import SearchConfig
 from cfproto_plugin.errors import CfprotoError, ConfigError, InputError, did_you_mean
 from cfproto_plugin.features import Features
 
-LISTS = ("categorical", "integer", "immutable", "increasing", "decreasing")
+LISTS = ("categorical", "integer", "immutable", "vary", "increasing", "decreasing")
 MAPPINGS = ("ranges", "allowed", "step", "weights")
 SEARCH = ("polish", "max_changes", "few_changes", "min_proba")
 _DIRECTIONS = ("immutable", "increasing", "decreasing")
@@ -54,10 +54,14 @@ def make_features(file: Rules, flags: Mapping[str, Sequence[str]], train: Any) -
     columns = list(train.columns)
     named = {field: column_names(flags[field], columns) for field in LISTS}
     turned = {name for field in _DIRECTIONS for name in named[field]}
+    against = {**dict.fromkeys(_DIRECTIONS, turned), "vary": named["immutable"]}
+    against["immutable"] = {*turned, *named["vary"]}
     rules: Rules = dict(file)
     for field in LISTS:
-        kept = [name for name in file.get(field, []) if field not in _DIRECTIONS or name not in turned]
+        kept = [name for name in file.get(field, []) if name not in against.get(field, ())]
         rules[field] = [*kept, *named[field]]
+    if not rules["vary"] and not file.get("vary"):
+        rules["vary"] = None
     for field in MAPPINGS:
         given = (_assignment(text, columns, field) for text in flags[field])
         rules[field] = {**file.get(field, {}), **{name: _VALUES[field](text, name, train) for name, text in given}}

@@ -47,7 +47,8 @@ class Task:
         """The rules and settings that an answer has to keep, by the names users give them."""
         rules, config = self.space.rules, self.config
         given = {
-            "immutable": rules.fixed.any(),
+            "immutable": "immutable" in rules.fixed_by,
+            "vary": "vary" in rules.fixed_by,
             "increasing": rules.rising.any(),
             "decreasing": rules.falling.any(),
             "ranges": rules.declared.any(),

@@ -21,11 +21,12 @@ def contradictions(space: FeatureSpace, rows: Rows) -> dict[int, str]:
     for at in np.flatnonzero(rules.fixed).tolist():
         if at in rules.allowed:
             for i in np.flatnonzero(~rules.allowed[at][rows.table[:, at].astype(int)]).tolist():
-                reasons[i] = f"column {name(at)} is immutable, and its category is not among those allowed"
+                why = "is immutable" if "vary" not in rules.fixed_by else "may not change"
+                reasons[i] = f"column {name(at)} {why}, and its category is not among those allowed"
     still = (rows.z_lower == rows.z_upper) & (rows.z_lower == rows.z)
     all_fixed = bool(rules.fixed.all())
-    names = "immutable" if all_fixed else "immutable, ranges, allowed, increasing or decreasing"
+    names = " and ".join(rules.fixed_by) if all_fixed else "immutable, ranges, allowed, increasing or decreasing"
     or_data = "" if all_fixed else ", or because the training data knows no other value"
     for i in np.flatnonzero(still.all(axis=1)).tolist():
-        reasons.setdefault(i, f"every column is fixed by {names}{or_data}")
+        reasons.setdefault(i, f"every column is fixed by {names or 'training data without values'}{or_data}")
     return reasons

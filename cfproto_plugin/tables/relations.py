@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from cfproto_plugin.errors import CfprotoError, ConfigError
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.tables.cells import is_missing
+from cfproto_plugin.tables.cells import is_missing, listed
 from cfproto_plugin.tables.columns import Columns
+from cfproto_plugin.tables.expressions import Expression, Level, Number, Place, as_sum, places, read_chain
 
 _COMPARE = {
     "<=": operator.le,
@@ -23,25 +23,36 @@ _COMPARE = {
     "==": operator.eq,
     "!=": operator.ne,
 }
-_SIGNS = re.compile(r"[<>=!≤≥≠]+")
-_MEANT = {"=<": "<=", "=>": ">=", "<>": "!=", "=": "==", "===": "==", "=!": "!=", "≤": "<=", "≥": ">=", "≠": "!="}
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """weights · x (sense) bound, for rows x (n, A) of the table; sense is <=, >=, <, >, == or !=."""
+
+    weights: Array  # (A,)
+    bound: float
+    sense: str
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two sides and what is between them; a side is the place of a column (int) or a number (float)."""
+    """Expressions and the comparisons between them, all of which must hold."""
 
     name: str
-    left: int | float
-    sign: str
-    right: int | float
+    sides: tuple[Expression, ...]
+    signs: tuple[str, ...]
+    linear: tuple[Linear, ...] | None = field(default=None, compare=False)  # None if one is of categories or a product
 
     def __call__(self, x: Array) -> Array:
         """Compare in every table row of x (n, A)."""
-        left, right = (x[:, side] if isinstance(side, int) else side for side in (self.left, self.right))
-        return np.asarray(_COMPARE[self.sign](left, right))
+        good = np.ones(len(x), dtype=bool)
+        with np.errstate(over="ignore", invalid="ignore"):
+            sides = [side(x) for side in self.sides]
+            for left, sign, right in zip(sides, self.signs, sides[1:], strict=False):
+                good &= _COMPARE[sign](left, right)
+        return good
 
-    def on(self, columns: Columns) -> Comparison:  # noqa: ARG002 as the other
+    def on(self, columns: Columns) -> Comparison:  # noqa: ARG002 as the others
         """The same for rows that hold the columns otherwise."""
         return self
 
@@ -53,6 +64,7 @@ class Condition:
     name: str
     function: Callable[[Any], Any]
     columns: Columns
+    linear: None = None  # a function does not say
 
     def __call__(self, x: Array) -> Array:
         """Ask the function about table rows x (n, A); rows whose answer is missing do not fulfil it."""
@@ -85,51 +97,54 @@ def read_relation(relation: Any, columns: Columns) -> Relation:
     """Look up the columns that a text names; a function is taken as it is."""
     if callable(relation):
         return Condition(getattr(relation, "__name__", repr(relation)), relation, columns)
-    found = [(relation[: m.start()].strip(), m[0], relation[m.end() :].strip()) for m in _SIGNS.finditer(relation)]
-    splits = [(left, sign, right) for left, sign, right in found if left and right]
-    good = [
-        (left, sign, right)
-        for left, sign, right in splits  # the name of a column may hold a sign
-        if sign in _COMPARE and _is_known(left, columns) and _is_known(right, columns)
-    ]
-    if not good:
-        _check_signs(relation, [sign for _, sign, _ in splits])
-    left, sign, right = (good or splits)[0]
-    if _is_number(left, columns) and _is_number(right, columns):
-        raise ConfigError(f"relation {relation!r} names no column; columns without a name need a function")
-    return Comparison(relation, _side(left, columns, relation), sign, _side(right, columns, relation))
+    sides, signs = read_chain(relation, columns)
+    if not any(True for side in sides for _ in places(side)):
+        raise ConfigError(
+            f"relation {relation!r} names no column; expected such as 'a <= b', x0, x1, ... for columns without a name"
+        )
+    for side in sides:
+        for at in places(side) if not isinstance(side, Place) else ():
+            if at in columns.categories:
+                raise ConfigError(
+                    f"relation {relation!r}: {columns.describe(at)} is a category, which cannot be calculated with; "
+                    "pass a function instead",
+                    column=columns.attributes[at].name,
+                )
+    compared = [[*sides[max(0, i - 1) : i], *sides[i + 1 : i + 2]] for i in range(len(sides))]
+    coded = [_coded(relation, *each, signs, columns) for each in zip(sides, compared, strict=True)]
+    named = {at for side in sides for at in places(side)}
+    linear = None if named & set(columns.categories) else _linear(sides, signs, len(columns.attributes))
+    return Comparison(relation, tuple(coded), tuple(signs), linear)
 
 
-def _check_signs(relation: str, signs: list[str]) -> None:
-    """Refuse a text without a comparison, with one that does not exist, or with several."""
-    if not signs:
-        raise ConfigError(f"relation {relation!r} cannot be read; expected such as 'a <= b' or 'a >= 3', or a function")
-    wrong = next((sign for sign in signs if sign not in _COMPARE), None)
-    if wrong is not None:
-        meant = f" Did you mean {_MEANT[wrong]!r}?" if wrong in _MEANT else ""
-        raise ConfigError(f"relation {relation!r} compares by {wrong!r}.{meant} There are: {', '.join(_COMPARE)}")
-    if len(signs) > 1:
-        raise ConfigError(f"relation {relation!r} has {len(signs)} comparisons; write a relation for each of them")
+def _linear(sides: list[Expression], signs: list[str], count: int) -> tuple[Linear, ...] | None:
+    """Comparisons over `count` columns as linear ones; None if one of them is not."""
+    sums = [as_sum(side, count) for side in sides]
+    found = []
+    for left, sign, right in zip(sums, signs, sums[1:], strict=False):
+        if left is None or right is None:
+            return None
+        found.append(Linear(left.weights - right.weights, right.constant - left.constant, sign))
+    return tuple(found)
 
 
-def _side(text: str, columns: Columns, relation: str) -> int | float:
-    if _is_number(text, columns):
-        return float(text)
-    at = columns.find(text, f"relation {relation!r}")
-    if at in columns.categories:
-        raise ConfigError(f"relation {relation!r}: {text!r} is a category; pass a function instead", column=text)
-    return at
-
-
-def _is_known(text: str, columns: Columns) -> bool:
-    named = text in (columns.names or ()) or any(attribute.name == text for attribute in columns.attributes)
-    return named or _is_number(text, columns)
-
-
-def _is_number(text: str, columns: Columns) -> bool:
-    """Whether it stands for a number and not for a column of that name."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return text not in (columns.names or ())
+def _coded(
+    relation: str, side: Expression, compared: list[Expression], signs: list[str], columns: Columns
+) -> Expression:
+    """A side of a comparison; a category of the column it is compared with as its code."""
+    if isinstance(side, Place) and side.at in columns.categories:
+        if not all(isinstance(other, (Level, Number)) for other in compared) or not {*signs} <= {"==", "!="}:
+            raise ConfigError(
+                f"relation {relation!r}: {columns.describe(side.at)} is a category; compare it by == or != with one of "
+                f"its categories in quotes ({listed(columns.attributes[side.at].levels)}), or pass a function",
+                column=columns.attributes[side.at].name,
+            )
+        return side
+    if not isinstance(side, (Level, Number)):
+        return side
+    for other in compared:
+        if isinstance(other, Place) and other.at in columns.categories:
+            return Number(float(columns.code(other.at, side.value, f"relation {relation!r}")))
+    if isinstance(side, Level):
+        raise ConfigError(f"relation {relation!r}: {side.value!r} is a category, and is compared with numbers")
+    return side

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -32,6 +33,7 @@ class Rules:
     grid: Grid  # the numbers that a column can hold
     allowed: dict[int, Array] = field(default_factory=dict)  # (K,) bool per categorical attribute
     relations: tuple[Relation, ...] = ()
+    fixed_by: tuple[str, ...] = ()  # of "immutable" and "vary", those that were given
 
     @classmethod
     def of(cls, features: Features, columns: Columns, train: Array) -> Rules:
@@ -66,7 +68,7 @@ class Rules:
             relation(train[:_TRIED])
         return cls(
             columns,
-            mask("immutable") | empty,
+            _fixed(features, mask, columns) | empty,
             rising,
             falling,
             declared,
@@ -75,6 +77,7 @@ class Rules:
             Grid(_steps(features, columns), columns.held),
             _allowed(features, columns),
             relations,
+            tuple(rule for rule in ("immutable", "vary") if getattr(features, rule)),
         )
 
     @cached_property
@@ -147,6 +150,21 @@ class Rules:
         }
         relations = tuple(relation.on(columns) for relation in self.relations)
         return replace(self, columns=columns, grid=Grid(step, columns.held), allowed=allowed, relations=relations)
+
+
+def _fixed(features: Features, mask: Callable[[str], Array], columns: Columns) -> Array:
+    """(A,) bool: the columns that may not change."""
+    fixed = mask("immutable")
+    if features.vary is None:
+        return fixed
+    varied = mask("vary")
+    if (fixed & varied).any():
+        at = int(np.argmax(fixed & varied))
+        raise ConfigError(
+            f"vary and immutable both name column {columns.describe(at)}; leave it out of one of them",
+            column=columns.attributes[at].name,
+        )
+    return np.asarray(fixed | ~varied)
 
 
 def _steps(features: Features, columns: Columns) -> Array:

@@ -261,6 +261,15 @@ def test_relations_between_columns_hold(loans):
     assert min(ages) >= 60
 
 
+def test_only_the_columns_of_vary_change_and_a_flag_wins_over_the_file(loans, tmp_path):
+    rules = tmp_path / "rules.toml"
+    rules.write_text('vary = ["age", "job"]\nimmutable = ["income"]\n')
+    options = ("--rules", rules, "--vary", "income", "--immutable", "job", "--relation", "age + 0 <= 2*income")
+    result = explain(loans, "pipeline.joblib", "--json", *options, drop="decision")
+    changed = {change["feature"] for line in json.loads(result.stdout) for change in line["changes"]}
+    assert changed == {"age", "income"}, result.output
+
+
 def test_rows_without_a_counterfactual_give_status_1_and_their_reasons(folder, tmp_path):
     columns = pd.read_csv(folder / "rows.csv").columns
     result = explain(folder, "model.json", "--immutable", ",".join(columns), "--target", 0, "-o", tmp_path / "o.csv")

@@ -265,9 +265,9 @@ def test_k_is_refused_where_no_prototype_is_used():
         ("a <> b", "compares by '<>'. Did you mean '!='"),
         ("a ≤ b", "compares by '≤'. Did you mean '<='"),
         ("a <<< b", "compares by '<<<'. There are"),
-        ("a < b < age", "has 2 comparisons; write a relation for each"),
+        ("a < b and b < age", "give a relation for each of them"),
         ("a <= bb", "names column 'bb', which is not there"),
-        ("a b", "cannot be read"),
+        ("a b", "names column 'a b', which is not there"),
     ],
 )
 def test_a_relation_with_a_typo_is_told_which_comparisons_there_are(relation, message):

@@ -235,7 +235,7 @@ def test_a_column_that_is_not_there_is_named_with_the_nearest(frame, rule):
         ({"weights": {"agee": 2.5}}, r"weights names column 'agee'.*Did you mean 'age'"),
         ({"immutable": (4,)}, r"immutable names column 4, which is not there"),
         ({"relations": ("agee <= b",)}, r"relation 'agee <= b' names column 'agee'.*Did you mean 'age'"),
-        ({"relations": ("job == cook",)}, r"'job' is a category; pass a function"),
+        ({"relations": ("job == cook",)}, r"'cook', which is not there. It is a category of 'job': write it in quotes"),
         ({"relations": ("a + b",)}, r"cannot be read; expected such as 'a <= b'"),
         ({"relations": ("1 <= 2",)}, r"names no column"),
         (
@@ -315,3 +315,30 @@ def test_a_number_never_becomes_missing_but_a_missing_one_may_become_a_number():
     own = np.array([[4.0], [np.nan]])
     lower, upper = rules.bounds(own)
     assert rules.broken(own[::-1], own, lower, upper).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("vary", [("a", "age"), "b", [1], np.array(["a", "b"])])
+def test_only_the_columns_named_in_vary_change(explainer, frame, vary):
+    e = explainer.explain(frame[:40], features=Features(vary=vary))
+    named = {vary} if isinstance(vary, str) else {list(frame)[name] if name == 1 else name for name in vary}
+    changed = {change.feature for change in e.changes()}
+    assert e.found.sum() > 10
+    assert changed
+    assert changed <= named
+
+
+def test_a_column_in_vary_and_immutable_is_named(explainer, frame):
+    with pytest.raises(ConfigError, match=r"vary and immutable both name column 'age'") as caught:
+        explainer.explain(frame[:1], features=Features(vary=("a", "age"), immutable=(list(frame).index("age"),)))
+    assert caught.value.column == "age"
+    with pytest.raises(ConfigError, match=r"vary is empty"):
+        Features(vary=())
+    with pytest.raises(ConfigError, match=r"vary names column 'agee'.*Did you mean 'age'"):
+        explainer.explain(frame[:1], features=Features(vary="agee"))
+
+
+def test_a_row_that_vary_leaves_no_answer_says_so(explainer, frame):
+    e = explainer.explain(frame[:40], features=Features(vary="job", allowed={"job": ("smith", "cook")}))
+    failed = [text for text, found in zip(e.message, e.found, strict=True) if not found]
+    assert failed
+    assert all("vary" in text or "may not change" in text or "fixed by" in text for text in failed), set(failed)
