@@ -16,10 +16,11 @@ from cfproto_plugin.helpers.frames import check_known_columns
 from cfproto_plugin.helpers.probabilities import check_probabilities
 from cfproto_plugin.plugins import Adapted, adapted, fitted_provider, make, own_copy, registry, space_of
 from cfproto_plugin.protocols import Array, CategoryDistance, GradientAdapter, ModelAdapter, PrototypeProvider
+from cfproto_plugin.search.boundary import between_rows, margins
 from cfproto_plugin.search.fingerprint import Fingerprint
 from cfproto_plugin.search.guide import Guide
 from cfproto_plugin.search.model import Answer, SearchModel
-from cfproto_plugin.search.noise import Noise, as_margin, margins, noise_of
+from cfproto_plugin.search.noise import Noise, as_margin, noise_of
 from cfproto_plugin.search.objective.gradients import with_gradient
 from cfproto_plugin.search.parts import check_transforms, parts_that_work
 from cfproto_plugin.search.plan import Plan, Situation, make_plan
@@ -110,7 +111,7 @@ class Fitted:
         )
         k = None if not isinstance(prototypes, str) else config.k or _default_k(prototypes, models.encoder)
         noise = _noise(models.classifier, model, train, answer)
-        fingerprint = Fingerprint.take(given, answer, noise[0][1], classes, decides=model.decides)
+        fingerprint = Fingerprint.take(model, given, answer, noise[0][1], classes)
         return cls(models.classifier, space, classes, absent, _settled(config, plan, k), guide, noise, fingerprint)
 
     def noise_of(self, dtype: np.dtype[Any]) -> Noise:
@@ -210,7 +211,7 @@ def _noise(adapter: Adapted, model: SearchModel, train: Array, answer: Answer) -
     def ask(table: Array, row: Array) -> Array:
         return model.quick(table, row) if guided else model.own_proba(table, row)
 
-    noise = Noise() if adapter.row_by_row else noise_of(ask, train, proba, partial(_between, model))
+    noise = Noise() if adapter.row_by_row else noise_of(ask, train, proba, partial(between_rows, model.space))
     if noise.random:
         log.warning(
             "the model gave different answers to the same rows twice: what is found cannot be guaranteed, and a model "
@@ -233,14 +234,6 @@ def _noise(adapter: Adapted, model: SearchModel, train: Array, answer: Answer) -
         difference = as_margin(model.quick(rows), model.own_proba(rows))
         found.append(("float32", noise._replace(own=max(noise.own, difference * bool(noise.own)), quick=difference)))
     return tuple(found)
-
-
-def _between(model: SearchModel, a: Array, b: Array, t: Array) -> Array:
-    """Rows (m, A) at t (m,) of the way from a to b, as columns can hold them; a category is that of the nearer row."""
-    attributes, t = model.space.columns.attributes, t[:, None].astype(a.dtype)
-    rows = model.space.rules.grid.snap(a + t * (b - a)).astype(a.dtype, copy=False)
-    chosen = np.where(t < 0.5, a, b)  # noqa: PLR2004 half-way
-    return np.where([attribute.levels is not None for attribute in attributes], chosen, rows)
 
 
 def _gradient(adapter: Adapted | None, config: SearchConfig) -> GradientAdapter | None:

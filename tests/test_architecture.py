@@ -43,7 +43,7 @@ cli
 RANK = {part: rank for rank, line in enumerate(ALLOWED.split("\n")) for part in line.split()}
 SEARCH = {"task", "judge", "clock", "candidates", "targets", "model", "plan", "tuning", "guide", "how"}
 SEARCH |= {"failures", "first"}
-SEARCH |= {"noise", "fingerprint", "parts", "training"}
+SEARCH |= {"noise", "boundary", "fingerprint", "parts", "training"}
 
 MODULES = {
     *("explainer", "explanation", "fitted", "config", "features", "errors", "protocols", "hookspecs", "datasets"),

@@ -12,9 +12,10 @@ from cfproto_plugin.errors import ModelError
 from cfproto_plugin.helpers.kinds import can_join, join, take
 from cfproto_plugin.plugins import Adapted, checked_labels, checked_proba
 from cfproto_plugin.protocols import Array, Pullback
+from cfproto_plugin.search.boundary import margins
 from cfproto_plugin.search.clock import Pace
 from cfproto_plugin.search.failures import ask, ask_vjp
-from cfproto_plugin.search.noise import Noise, margins
+from cfproto_plugin.search.noise import Noise
 from cfproto_plugin.search.tuning import Tuning
 from cfproto_plugin.tables.given import Given
 from cfproto_plugin.tables.space import FeatureSpace, Rows

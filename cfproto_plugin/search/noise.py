@@ -6,20 +6,16 @@ probabilities, most of all near its decision boundary. What it varies by there i
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from cfproto_plugin.protocols import Array
+from cfproto_plugin.search.boundary import Between, crossing, margins
 
-log = logging.getLogger(__name__)
-
-_PAIRS = 12  # of training rows of different classes, between which the boundary is crossed
 _ROWS = 8  # training rows with the smallest margins
-_STEPS = np.arange(1, 8) / 8  # of the way between two points, predicted together
-_ROUNDS = 8  # each divides the distance of two points on both sides of the boundary by eight
 _NEAR = 0.5  # margin below which a point shows the noise: farther out a softmax hides it
 _ALONE = 16  # rows that are also predicted alone
 _FILL = 256  # training rows beside the others in the largest batch
@@ -28,7 +24,6 @@ _RANDOM = 1e-3  # a larger difference between two equal calls is not rounding
 _MOST = 0.5  # margin that is asked for at most: models that answer at random must stay answerable
 
 Ask: TypeAlias = Callable[[Array, Array], Array]  # points (m, A), training rows (m,) they are changes of -> (m, k)
-Between: TypeAlias = Callable[[Array, Array, Array], Array]  # rows (m, A), others (m, A), t (m,) -> rows between them
 
 
 class Noise(NamedTuple):
@@ -57,14 +52,14 @@ def noise_of(own: Ask, train: Array, proba: Array, between: Between) -> Noise:
     that row's own, also where a float does not hold it: all calls that are compared are about the same cells.
     """
     near = np.argsort(margins(proba), kind="stable")[:_ROWS]
-    crossing, low = _boundary(own, train, proba, between)
-    probes = np.concatenate([crossing, train[near], train[:_FILL]])
-    rows = np.concatenate([low, near, np.arange(len(train[:_FILL]))])
+    at = crossing(partial(_with_class, own), train, proba, proba.argmax(axis=1), between, near=_NEAR)
+    probes = np.concatenate([at.a, at.b, train[near], train[:_FILL]])
+    rows = np.concatenate([at.row, at.row, near, np.arange(len(train[:_FILL]))])
 
     def ask(part: Array) -> Array:
         return own(probes[part], rows[part])
 
-    count = len(crossing) + len(near)
+    count = 2 * len(at.row) + len(near)
     every, half = np.arange(count), count // 2
     first, again = ask(every), ask(every)
     small = np.concatenate([ask(part) for part in (every[:3], every[3:half], every[half:]) if len(part)])
@@ -85,62 +80,6 @@ def as_margin(proba: Array, other: Array) -> float:
     return 2 * _SAFETY * float(np.abs(proba.astype(float) - other).max(initial=0.0))
 
 
-def margins(proba: Array) -> Array:
-    """The largest probability minus the second largest: (n,)."""
-    second, first = np.partition(proba, -2, axis=1)[:, -2:].T
-    return np.asarray(first - second)
-
-
-def _boundary(own: Ask, train: Array, proba: Array, between: Between) -> tuple[Array, Array]:
-    """Points (m, A) on both sides of the boundary and near to it, as changes of training rows (m,).
-
-    None if the model cannot answer between its rows.
-    """
-    low, high = _pairs(train, proba)
-    each, a, b, side = np.arange(len(low)), train[low], train[high], proba.argmax(axis=1)[low]
-    margin_a, margin_b = margins(proba)[low], margins(proba)[high]
-    try:
-        for _ in range(_ROUNDS if len(low) else 0):
-            steps = np.repeat(a, len(_STEPS), axis=0), np.repeat(b, len(_STEPS), axis=0), np.tile(_STEPS, len(a))
-            points = between(*steps)
-            found = own(points, np.repeat(low, len(_STEPS)))
-            if np.isnan(found).any():  # the model cannot answer there
-                return train[:0], low[:0]
-            crossed = found.argmax(axis=1).reshape(len(a), -1) != side[:, None]
-            first = np.where(crossed.any(axis=1), crossed.argmax(axis=1), len(_STEPS))
-            line = np.concatenate([a[:, None], points.reshape(*crossed.shape, -1), b[:, None]], axis=1)
-            margin = np.concatenate(
-                [margin_a[:, None], margins(found).reshape(crossed.shape), margin_b[:, None]], axis=1
-            )
-            a, b, margin_a, margin_b = (
-                line[each, first],
-                line[each, first + 1],
-                margin[each, first],
-                margin[each, first + 1],
-            )
-            if (np.minimum(margin_a, margin_b) < _NEAR).all():
-                break
-    except Exception as error:  # noqa: BLE001 whatever a model raises at a point that is no row of the user's
-        log.info("the noise of the model is measured on training rows only; between them it raised %r", error)
-        return train[:0], low[:0]
-    return np.concatenate([a, b]), np.tile(low, 2)
-
-
-def _pairs(train: Array, proba: Array) -> tuple[Array, Array]:
-    """Rows of different classes (m,), a third each: near the boundary, with large numbers, spread over the data.
-
-    Rounding grows with the numbers. A row's partner is the first of another class in the same order.
-    """
-    label = proba.argmax(axis=1)
-    if (label == label[0]).all():
-        return np.zeros(0, int), np.zeros(0, int)
-    near = np.argsort(margins(proba), kind="stable")
-    large = np.argsort(-np.abs(np.nan_to_num(train)).max(axis=1), kind="stable")
-    spread = np.linspace(0, len(train) - 1, _PAIRS // 3).astype(int)
-    found = []
-    for order, rows in ((near, near), (large, large), (np.roll(near, len(near) // 2), spread)):
-        for rank, row in enumerate(rows[: _PAIRS // 3].tolist()):
-            others = order[label[order] != label[row]]
-            found.append((row, int(others[min(rank, len(others) - 1)])))
-    low, high = np.array(found).T
-    return low, high
+def _with_class(own: Ask, points: Array, rows: Array) -> tuple[Array, Array]:
+    proba = own(points, rows)
+    return proba, proba.argmax(axis=1)

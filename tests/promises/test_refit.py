@@ -8,15 +8,26 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer
-from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    VotingClassifier,
+)
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVC, LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 
 from cfproto_plugin import CounterfactualExplainer, adapt
 from cfproto_plugin.errors import ModelError
@@ -155,6 +166,119 @@ def test_a_threshold_moved_after_fit_is_noticed_although_the_probabilities_stay(
     explainer = explainer_of(model)
     model.threshold = 0.999
     assert_noticed(explainer)
+
+
+def other_seed(model):
+    model.set_params(random_state=1).fit(X[HALF], Y[HALF])
+
+
+def fewer_rows(model):
+    rows = np.random.default_rng(0).permutation(280)[:252]
+    model.fit(X[rows], Y[rows])
+
+
+EXACT = {  # models that give every training row its own class, whatever the seed
+    "forest without bootstrap": RandomForestClassifier(50, bootstrap=False, random_state=0),
+    "extra trees": ExtraTreesClassifier(50, random_state=0),
+    "tree": DecisionTreeClassifier(max_features=3, random_state=0),
+}
+REFITTED = EXACT | {
+    "forest": RandomForestClassifier(50, random_state=0),
+    "boosting": GradientBoostingClassifier(n_estimators=10, subsample=0.7, random_state=0),
+}
+
+
+@pytest.mark.parametrize("change", [other_seed, fewer_rows])
+@pytest.mark.parametrize("name", REFITTED)
+def test_another_seed_and_fewer_rows_are_noticed_although_training_rows_keep_their_answers(name, change):
+    model = copy.deepcopy(REFITTED[name]).fit(X[HALF], Y[HALF])
+    explainer = explainer_of(model)
+    before = model.predict_proba(X[HALF])
+    change(model)
+    assert name not in EXACT or change is fewer_rows or np.array_equal(model.predict_proba(X[HALF]), before)
+    assert_noticed(explainer)
+
+
+def test_a_forest_replaced_by_extra_trees_is_noticed():
+    inner = [RandomForestClassifier(50, bootstrap=False, random_state=0).fit(X[HALF], Y[HALF])]
+    explainer = explainer_of(lambda x: inner[0].predict_proba(x) + 0.0)
+    explainer.explain(X[300:303])
+    inner[0] = ExtraTreesClassifier(50, random_state=0).fit(X[HALF], Y[HALF])
+    assert_noticed(explainer)
+
+
+@pytest.mark.needs("xgboost")
+def test_an_xgboost_model_with_another_seed_is_noticed():
+    import xgboost
+
+    model = xgboost.XGBClassifier(n_estimators=20, subsample=0.7, random_state=0).fit(X[HALF], Y[HALF])
+    explainer = explainer_of(model)
+    other_seed(model)
+    assert_noticed(explainer)
+
+
+def test_another_strength_of_regularisation_is_noticed():
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X[HALF], Y[HALF])
+    explainer = explainer_of(model)
+    model.set_params(logisticregression__C=0.9).fit(X[HALF], Y[HALF])
+    assert_noticed(explainer)
+
+
+@pytest.mark.parametrize("threshold", [0.45, 0.48, 0.52, 0.55])
+@pytest.mark.parametrize("base", [LogisticRegression, RandomForestClassifier])
+def test_a_threshold_moved_by_little_is_noticed(base, threshold):
+    class Strict(base):
+        threshold = 0.5
+
+        def predict(self, x):
+            return self.classes_[(self.predict_proba(x)[:, 1] > self.threshold).astype(int)]
+
+    model = Strict(**({"max_iter": 5000} if base is LogisticRegression else {"random_state": 0})).fit(X[HALF], Y[HALF])
+    explainer = explainer_of(model)
+    assert explainer.explain(X[300:303]).found.all()
+    model.threshold = threshold
+    assert_noticed(explainer)
+
+
+UNCHANGED = SKLEARN | {
+    "neighbours by brute force": KNeighborsClassifier(1, algorithm="brute"),
+    "neighbours by distance": KNeighborsClassifier(weights="distance", algorithm="brute"),
+    "extra trees": ExtraTreesClassifier(20, random_state=0),
+    "missing values": HistGradientBoostingClassifier(max_iter=10),
+    "no probabilities": Perceptron(),
+    "process": make_pipeline(StandardScaler(), GaussianProcessClassifier()),
+    "vectors with probabilities": CalibratedClassifierCV(LinearSVC()),
+    "discriminants": LinearDiscriminantAnalysis(),
+    "voting": VotingClassifier(
+        [("a", LogisticRegression(max_iter=5000)), ("b", DecisionTreeClassifier())], voting="soft"
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
+@pytest.mark.parametrize("name", UNCHANGED)
+def test_a_model_that_stayed_the_same_is_never_taken_for_another(name, dtype):
+    table = (10 * X).round().astype(dtype)
+    model = copy.deepcopy(UNCHANGED[name]).fit(table[HALF], Y[HALF])
+    explainer = CounterfactualExplainer(model).fit(table[HALF])
+    for rows in (table[300], table[300:302], table[300:340], table[300:303].astype(float)):
+        explainer.explain(rows)
+
+
+def test_points_at_the_boundary_keep_the_dtypes_of_frames():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"whole": X[:, 2].round().astype("int16"), "half": X[:, 0].astype("float32")})
+    frame["word"] = np.where(X[:, 3] > np.median(X[:, 3]), "large", "small")
+    frame["truth"] = X[:, 4] > np.median(X[:, 4])
+    frame.loc[::9, "half"] = np.nan
+    encoder = make_column_transformer((OneHotEncoder(), ["word", "truth"]), remainder="passthrough")
+    model = make_pipeline(encoder, HistGradientBoostingClassifier(max_iter=10)).fit(frame[HALF], Y[HALF])
+    explainer = CounterfactualExplainer(model).fit(frame[HALF])
+    rows = explainer.fitted_.fingerprint.rows
+    assert rows.dtypes.equals(frame.dtypes)
+    assert len(rows) > 8
+    for some in (frame[300:301], frame[300:330], frame.iloc[300]):
+        assert explainer.explain(some).found.any()
 
 
 @pytest.mark.parametrize("name", SKLEARN)
