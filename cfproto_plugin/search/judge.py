@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from cfproto_plugin.protocols import Array
@@ -134,6 +136,18 @@ class Judge:
         if self.reached is not None:
             self.reached.note(self, table, row, known)
         return self.margin_by(known, self.model.quick_decision(table, x), row)
+
+    def free_margin_of(self, tables: Callable[[Array], Array], row: Array) -> Array:
+        """Likewise of points that are made when they are asked about, in parts that memory and the time left allow.
+
+        tables: takes numbers (m,) of points, returns their rows (m, A).
+        """
+        model, found, start = self.model, [np.zeros(0)], 0
+        while start < len(row):
+            part = np.arange(start, min(len(row), start + model.pace.rows(model.most_rows)))
+            found.append(self.free_margin(tables(part), row[part]))
+            start += len(part)
+        return np.concatenate(found)
 
     def margin_by(self, proba: Array, decision: Array | None, row: Array, *, own: bool = False) -> Array:
         """The margin by what a model says: probabilities (m, k), and its own decision (m,) if it has one.

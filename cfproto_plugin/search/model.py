@@ -21,6 +21,7 @@ from cfproto_plugin.tables.given import Given
 from cfproto_plugin.tables.space import FeatureSpace, Rows
 
 _CALLS = 4096  # that finding the points a model fails for may take; more find more points that it can answer
+_TABLE_ROWS = 1024  # of a wide table that a network takes at once: its layers hold no more than the table does
 _SECONDS = 2.0  # likewise, for slow models
 
 
@@ -71,12 +72,16 @@ class SearchModel:
         self._adapted = adapted
         self._n_classes = n_classes
         tuning = tuning or Tuning()
-        self._cells = tuning.cells if adapted.vjp is None else tuning.network
+        self._cells, self._most_cells = tuning.cells if adapted.vjp is None else tuning.network, tuning.cells
 
     @property
     def most_rows(self) -> int:
         """The largest number of rows that is asked about in one call."""
-        return max(1, self._cells // len(self.space.columns.attributes))
+        columns = len(self.space.columns.attributes)
+        rows = self._cells // columns
+        if len(self.space.shape) == 1 and rows < _TABLE_ROWS:
+            rows = min(_TABLE_ROWS, self._most_cells // columns)
+        return max(1, rows)
 
     @property
     def is_quick(self) -> bool:

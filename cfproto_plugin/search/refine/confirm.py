@@ -1,6 +1,9 @@
 """The last look at what will be returned: without changes that its class does not need, and predicted once more.
 
-What is returned was predicted by the model itself, in the user's own columns.
+What is returned was predicted by the model itself, in the user's own columns. A look asks about a point, about every
+single change of it taken back, and about growing sets of the changes that the look before found dispensable, starting
+with those that save most for the margin they cost. The point moves to the cheapest of these that is valid and is looked
+at again, until no single change can be left out.
 """
 
 from __future__ import annotations
@@ -10,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.search.candidates import LOWEST_FLOOR, Candidates, cheapest, firsts
+from cfproto_plugin.search.candidates import LOWEST_FLOOR, Candidates, firsts
 from cfproto_plugin.search.clock import Clock
 from cfproto_plugin.search.judge import Judge
 from cfproto_plugin.search.model import Answer
-from cfproto_plugin.tables.geometry import changed, count_changed
+from cfproto_plugin.search.refine.versions import UNKNOWN, Versions
 
 
 class Confirmed(NamedTuple):
@@ -25,24 +28,35 @@ class Confirmed(NamedTuple):
     calls: int  # predict calls that took changes back
 
 
+class _Next(NamedTuple):
+    """Points to look at again."""
+
+    at: Array  # (q,) their places
+    before: Array  # (q, A) what they were when the prices were measured
+    price: Array  # (q, A) of their changes: what taking one back costs in margin, by what it saves
+
+
 def confirm(judge: Judge, clock: Clock, points: Candidates) -> Confirmed:
     """Predict one point of every line once more and check every rule on it; `valid` is set to what holds.
 
-    In the same call every single change of a polished point is taken back; where one can be, the point is looked at
-    again.
+    Changes of polished points that their class does not need are taken back, in place: what was taken back stays so if
+    the time runs out.
     """
-    points = points._replace(table=points.table.copy(), cost=points.cost.copy(), valid=points.valid.copy())
-    answer = Answer(np.full((len(points.row), judge.task.allowed.shape[1]), np.nan), np.zeros(len(points.row), int))
-    polished = np.isfinite(points.floor).any()
-    size = max(1, judge.task.tuning.cells // points.table.shape[1] ** 2 if polished else len(points.row))
-    calls = 0
-    for start in range(0, len(points.row), size):
-        part = _look(judge, clock, points, answer, np.arange(start, min(start + size, len(points.row))))
-        before = judge.model.calls
-        while len(part):
-            part = _look(judge, clock, points, answer, part)
+    n, columns = points.table.shape
+    answer = Answer(np.full((n, judge.task.allowed.shape[1]), np.nan), np.zeros(n, int))
+    polished = bool(np.isfinite(points.floor).any())
+    size, start, calls = max(1, judge.task.tuning.cells // columns**2 if polished else n), 0, 0
+    while start < n:
+        size = judge.model.pace.groups(columns if polished else 1, size)
+        at = np.arange(start, min(start + size, n))
+        with clock.shared(points.row[at]):
+            look = _look(judge, points, answer, _Next(at, points.table[at], np.full((len(at), columns), UNKNOWN)))
+            before = judge.model.calls
+            while len(look.at):
+                look = _look(judge, points, answer, look)
         calls += judge.model.calls - before
-    if judge.model.is_quick and len(points.row):
+        start += size
+    if judge.model.is_quick and n:
         answer = _own_answer(judge, points)
     return Confirmed(points, answer, calls)
 
@@ -71,42 +85,52 @@ def _own_answer(judge: Judge, points: Candidates) -> Answer:
     return Answer.of(proba, decision)
 
 
-def _look(judge: Judge, clock: Clock, points: Candidates, answer: Answer, at: Array) -> Array:
-    """Predict these points (q,) and check them; return those that have a change less now."""
-    table, owner, cost = points.table[at], at, points.cost[at]
-    if not clock.is_over():
-        fewer, whose, price = _one_less(judge, points, at)
-        table, owner = np.concatenate([table, fewer]), np.concatenate([owner, whose])
-        cost = np.concatenate([cost, price])
-    row, model = points.row[owner], judge.model
-    x = judge.task.group[row]
-    if model.is_quick:
-        proba, decision = model.quick(table, x), model.quick_decision(table, x)
-    else:
-        proba, decision = model.own(table, x)
-    good = judge.margin_by(proba, decision, row) > 0
-    good[: len(at)] = judge.margin_by(proba, decision, row, own=True)[: len(at)] > 0
-    good &= judge.keeps_rules(table, row)
-    said = Answer.of(proba, decision)
-    points.valid[at] = good[: len(at)]
-    answer.proba[at], answer.label[at] = said.proba[: len(at)], said.label[: len(at)]
-    better = np.flatnonzero(good[len(at) :]) + len(at)
-    if not len(better):
-        return better
-    better = better[cheapest(owner[better], cost[better], np.full(len(points.row), np.inf))]
-    points.table[owner[better]], points.cost[owner[better]] = table[better], cost[better]
-    return np.asarray(owner[better])
+def _look(judge: Judge, points: Candidates, answer: Answer, now: _Next) -> _Next:
+    """Predict some points and versions of them with fewer changes; return those that have fewer now."""
+    at, q = now.at, len(now.at)
+    original, polished = judge.task.rows.table[points.row[at]], np.isfinite(points.floor[at])
+    versions = Versions.of(points.table[at], now.before, original, polished, now.price)
+    owner = at[versions.point]
+    row, floor = points.row[owner], points.floor[owner]
+    margin, said = _ask(judge, versions, row, q)
+    cost = _costs(judge, versions, row, margin)
+    points.valid[at], answer.proba[at], answer.label[at] = np.isfinite(cost[:q]), said.proba, said.label
+    cost[:q] = points.cost[at]
+    cost[(cost < floor) & (floor > LOWEST_FLOOR)] = np.inf
+    best = versions.best(cost)
+    moved, table = versions.point[best], versions.tables(best)
+    points.table[at[moved]], points.cost[at[moved]] = table, cost[best]
+    before = np.where((best >= versions.sets.start)[:, None], table, versions.here[moved])
+    return _Next(at[moved], before, versions.prices(margin, cost)[moved])
 
 
-def _one_less(judge: Judge, points: Candidates, at: Array) -> tuple[Array, Array, Array]:
-    """The polished ones of these points with one change less each: tables, whose they are, and what they cost."""
-    original = judge.task.rows.table[points.row[at]]
-    polished = np.isfinite(points.floor[at])[:, None]
-    point, column = np.nonzero(changed(points.table[at], original) & polished)
-    owner = at[point]
-    table = points.table[owner]
-    table[np.arange(len(table)), column] = original[point, column]
-    cost = judge.cost(table, points.row[owner])
-    worth = (cost >= points.floor[owner]) | (points.floor[owner] <= LOWEST_FLOOR)
-    worth &= count_changed(table, original[point]) > 0  # a change may cost nothing after rounding
-    return table[worth], owner[worth], cost[worth]
+def _ask(judge: Judge, versions: Versions, row: Array, q: int) -> tuple[Array, Answer]:
+    """The margins (N,) of versions of lines (N,), and what the model says of the first q.
+
+    In parts that memory and the time that is left allow.
+    """
+    model, found, start = judge.model, [], 0
+    while start < len(row):
+        part = np.arange(start, min(len(row), start + model.pace.rows(model.most_rows)))
+        table, x = versions.tables(part), judge.task.group[row[part]]
+        quick = model.is_quick
+        found.append((model.quick(table, x), model.quick_decision(table, x)) if quick else model.own(table, x))
+        start += len(table)
+    proba = np.concatenate([part for part, _ in found])
+    decision = None if found[0][1] is None else np.concatenate([part for _, part in found])
+    margin = judge.margin_by(proba, decision, row)
+    first = proba[:q], None if decision is None else decision[:q]
+    margin[:q] = judge.margin_by(*first, row[:q], own=True)  # judged before
+    return margin, Answer.of(*first)
+
+
+def _costs(judge: Judge, versions: Versions, row: Array, margin: Array) -> Array:
+    """What versions of lines (N,) cost: (N,), infinite where one has no margin or breaks a rule."""
+    cost = np.full(len(row), np.inf)
+    good = np.flatnonzero(margin > 0)
+    size = judge.model.most_rows
+    for at in (good[i : i + size] for i in range(0, len(good), size)):
+        table = versions.tables(at)
+        keeps = judge.keeps_rules(table, row[at])
+        cost[at[keeps]] = judge.cost(table[keeps], row[at[keeps]])
+    return cost

@@ -118,9 +118,13 @@ def _worth_trying(points: Points, active: Array, cost: Array, least_gain: float)
 def _effects(judge: Judge, points: Points, active: Array, moves: Moves) -> tuple[Array, Array]:
     """What every move (p, A, V) adds to the margin of its point, and the choice (p, 1, A) of the best single move."""
     point, column, place = np.nonzero(moves.fresh)
-    table = points.table[active[point]]
-    table[np.arange(len(table)), column] = moves.values[point, column, place]
-    margin = judge.free_margin(table, points.row[active[point]])
+
+    def moved(at: Array) -> Array:
+        table = points.table[active[point[at]]]
+        table[np.arange(len(table)), column[at]] = moves.values[point[at], column[at], place[at]]
+        return np.asarray(table)
+
+    margin = judge.free_margin_of(moved, points.row[active[point]])
     effect = np.zeros(moves.cost.shape)
     effect[point, column, place] = margin - points.margin[active[point]]
     valid = moves.fresh & (effect + points.margin[active, None, None] > 0)

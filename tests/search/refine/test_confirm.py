@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
+from cfproto_plugin.search.clock import OutOfTimeError
+from cfproto_plugin.search.refine import confirm as confirming
+from cfproto_plugin.search.refine.confirm import _look
 from cfproto_plugin.search.tuning import Tuning
 
 TRAIN = np.random.default_rng(3).normal(size=(300, 5))
@@ -63,6 +66,36 @@ def test_a_change_that_the_class_does_not_need_is_taken_back():
         back = np.repeat(after[None], len(changed), axis=0)
         back[np.arange(len(changed)), changed] = before[changed]
         assert (Recorded()(back)[:, 1] <= 0.5 + 1e-12).all()
+
+
+def test_many_changes_are_taken_back_in_a_few_looks():
+    """Of 120 columns two decide: a look for every change would be more than a hundred calls."""
+    train = np.random.default_rng(3).normal(size=(300, 120))
+    explainer = CounterfactualExplainer(Recorded(), search=SearchConfig(polish=1)).fit(train)
+    explainer.fitted_ = replace(explainer.fitted_, tuning=Tuning(rounds=0))
+    rows = train[train[:, 0] < -0.3][:12]
+    e = explainer.explain(rows)
+    assert e.found.all()
+    assert (e.counterfactual[:, 2:] == rows[:, 2:]).all()
+    assert e.meta["n_predict_calls"] < 15
+
+
+def test_what_was_taken_back_stays_so_when_the_time_runs_out(monkeypatch):
+    def changes(most):
+        """How many changes there are if the time runs out after so many looks."""
+        looks = iter(range(most))
+
+        def look(*arguments):
+            if next(looks, None) is None:
+                raise OutOfTimeError
+            return _look(*arguments)
+
+        monkeypatch.setattr(confirming, "_look", look)
+        e = explained(Recorded(), tuning=Tuning(rounds=0), polish=1)
+        assert e.found.all()
+        return e.n_changes.sum()
+
+    assert changes(2) < changes(1) < changes(0)
 
 
 def test_changes_are_not_taken_back_below_the_floor_or_without_polish():

@@ -1,0 +1,108 @@
+"""Points with some of their changes taken back: each change alone, and growing sets of the cheapest ones.
+
+Arrays only; nothing is predicted here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cfproto_plugin.protocols import Array
+from cfproto_plugin.search.candidates import firsts
+from cfproto_plugin.tables.geometry import changed
+
+UNKNOWN = float(np.finfo(np.float64).max)  # price of a change that could not be taken back alone, or was not tried
+_GROWTH = 1.4  # of the sets: more means fewer predicted rows in a look, and more looks
+_ROUNDING = 1e-12  # relative difference of two costs that are the same
+_LEAST_SAVED = 1e-30  # by a change that costs nothing after rounding
+
+
+@dataclass(frozen=True)
+class Versions:
+    """N versions of q points: the points themselves, the points without one change, and `before` without a set.
+
+    Version i lacks the changes number first[i] to end[i] - 1 of its point, numbered as in `column`.
+    """
+
+    here: Array  # (q, A) the points
+    before: Array  # (q, A) what they were when the prices were measured
+    original: Array  # (q, A) their rows
+    column: Array  # (q, A) of change number 0, 1, ...: the lowest price first
+    number: Array  # (q, A) of the change of every column
+    point: Array  # (N,)
+    first: Array  # (N,)
+    end: Array  # (N,)
+    sets: slice  # which versions are without a set
+
+    @classmethod
+    def of(cls, here: Array, before: Array, original: Array, polished: Array, price: Array) -> Versions:
+        """Of points of which some (q,) are polished; price (q, A) of their changes, UNKNOWN for those not in the sets.
+
+        The last change of a point is not taken back: that would be the row itself.
+        """
+        price = np.where(changed(before, original), price, np.inf)
+        column = np.argsort(price, axis=1, kind="stable")
+        here_changed = np.take_along_axis(changed(here, original), column, axis=1) & polished[:, None]
+        one, first = np.nonzero(here_changed & (here_changed.sum(axis=1) > 1)[:, None])
+        known = (price < UNKNOWN).sum(axis=1)
+        some, size = _sets(np.where(polished, np.minimum(known, np.isfinite(price).sum(axis=1) - 1), 0))
+        each = np.arange(len(here))
+        return cls(
+            here,
+            before,
+            original,
+            column,
+            np.argsort(column, axis=1),
+            np.concatenate([each, one, some]),
+            np.concatenate([0 * each, first, 0 * some]),
+            np.concatenate([0 * each, first + 1, size]),
+            slice(len(each) + len(one), None),
+        )
+
+    def tables(self, at: Array) -> Array:
+        """Some of the versions: (m, A)."""
+        point = self.point[at]
+        number = self.number[point]
+        back = (number >= self.first[at, None]) & (number < self.end[at, None])
+        table = np.where((at >= self.sets.start)[:, None], self.before[point], self.here[point])
+        return np.where(back, self.original[point], table)
+
+    def best(self, cost: Array) -> Array:
+        """The cheapest version (m,) of every point that has one beside itself; of equals the one with fewest changes.
+
+        cost: (N,) of the versions, infinite where one is not valid. Sets that cost more than their point are left out.
+        """
+        q, point = len(self.here), self.point
+        cost = cost.copy()
+        cost[self.sets][cost[self.sets] > cost[point[self.sets]] * (1 + _ROUNDING)] = np.inf
+        cost[:q] = np.inf
+        least = np.full(q, np.inf)
+        np.minimum.at(least, point, cost)
+        at = np.flatnonzero(np.isfinite(cost) & (cost <= least[point] * (1 + _ROUNDING)))
+        at = at[np.lexsort((self.first[at] - self.end[at], point[at]))]
+        return np.asarray(at[firsts(point[at])])
+
+    def prices(self, margin: Array, cost: Array) -> Array:
+        """What taking each change back costs in margin, by what it saves: (q, A).
+
+        margin, cost: (N,) of the versions; the cost is infinite where one is not valid, and the change UNKNOWN.
+        """
+        found = np.full(self.here.shape, UNKNOWN)
+        at = np.arange(len(self.here), self.sets.start)
+        at = at[np.isfinite(cost[at])]
+        point = self.point[at]
+        price = (margin[point] - margin[at]) / np.maximum(cost[point] - cost[at], _LEAST_SAVED)
+        found[point, self.column[point, self.first[at]]] = price
+        return found
+
+
+def _sets(most: Array) -> tuple[Array, Array]:
+    """Sizes 2, 3, 4, 6, 8, ... up to the most (q,) that a point may have, and that itself: points and sizes, (m,)."""
+    sizes = [1]
+    while sizes[-1] < most.max(initial=0):
+        sizes.append(max(sizes[-1] + 1, round(sizes[-1] * _GROWTH)))
+    capped = np.minimum(sizes, most[:, None])
+    point, at = np.nonzero((capped[:, 1:] > capped[:, :-1]) & (capped[:, 1:] > 1))
+    return point, capped[point, at + 1]
