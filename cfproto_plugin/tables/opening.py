@@ -6,8 +6,12 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from cfproto_plugin.helpers.kinds import library_of, to_pandas
-from cfproto_plugin.tables.cells import cast
+from cfproto_plugin.tables.cells import cast, number_dtype
+
+_EXACT = 2**53  # the integers up to here are float64 numbers
 
 
 def opened(rows: Any, names: Sequence[Any] | None, dtypes: Sequence[Any] | None, library: str | None) -> Any:
@@ -15,7 +19,8 @@ def opened(rows: Any, names: Sequence[Any] | None, dtypes: Sequence[Any] | None,
 
     names, dtypes: of the columns of the training data. A Series, and a frame of another library than that of the
     training data, has no dtypes that would mean anything to the model: it gets those of training wherever they hold its
-    values exactly.
+    values exactly. A null in a column of integers or truth values, which pandas had not at training, becomes what
+    `to_pandas` of polars makes of it: NaN among floats, None among objects.
     """
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(rows, pandas.Series):
@@ -37,5 +42,16 @@ def _typed(frame: Any, names: Sequence[Any] | None, dtypes: Sequence[Any] | None
     made = cast(frame.astype(categories), wanted)  # categories in another order would pass for the same
     for at, dtype in enumerate(wanted.values()):
         if made.dtypes.iloc[at] != dtype:
-            made.isetitem(at, made.iloc[:, at].infer_objects())
+            made.isetitem(at, _without_nullable(made.iloc[:, at].infer_objects(), dtype))
     return made
+
+
+def _without_nullable(column: Any, dtype: Any) -> Any:
+    """A column with missing values in a dtype that pandas needs no extension for; dtype: that of training."""
+    if not isinstance(dtype, np.dtype) or not column.isna().any():
+        return column
+    if str(column.dtype) == "boolean":
+        return column.astype(object).where(column.notna(), None)
+    known = number_dtype(column.dtype)
+    exact = known is not None and known.kind in "iu" and not (column.abs() > _EXACT).any()
+    return column.astype(np.float64) if exact else column

@@ -63,6 +63,7 @@ def _run(case: Case) -> tuple[list[str], dict[str, int]]:
     given = case.x if case.single is None else case.single
     if case.library != "pandas":
         given = brought(case.x, case.library, given)
+        case.library = "pandas" if isinstance(given, pd.DataFrame) else case.library  # where that cannot hold the rows
     before["given"] = fingerprint(given)
     target = case.target if case.single is None else _first(case.target)
     e = explainer.explain(given, target=target, time_budget=case.budget, **options(case))
@@ -115,7 +116,9 @@ def _in_training_dtypes(case: Case, rows: pd.DataFrame) -> pd.DataFrame:
             continue
         lacks = rows[name].isna().any() and getattr(dtype, "kind", "O") in "iub"
         with contextlib.suppress(ValueError, TypeError):
-            rows = rows.assign(**{name: rows[name].astype("float64" if lacks else dtype)})
+            made = rows[name].astype("float64" if lacks else dtype)
+            if all(map(is_same, made, rows[name])):  # 3 is no truth
+                rows = rows.assign(**{name: made})
     return rows
 
 

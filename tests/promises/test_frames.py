@@ -134,6 +134,29 @@ def test_a_function_gets_frames_of_the_kind_it_was_fitted_with_and_no_other(libr
     assert record.kinds == {(library, str(schema_of(frame)))}
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_null_is_given_to_a_model_of_pandas_as_to_pandas_would(library):
+    import pandas as pd
+    import polars as pl
+
+    rng = np.random.default_rng(0)
+    train = pd.DataFrame({"x": rng.normal(size=90), "own": rng.random(90) < 0.5, "age": rng.integers(18, 80, 90)})
+
+    def model(frame):
+        own = np.array([0.5 if cell is None else float(cell) for cell in frame["own"].tolist()])  # float(pd.NA) raises
+        age = np.nan_to_num(frame["age"].to_numpy(float), nan=40)  # so do nullable integers
+        p = 1 / (1 + np.exp(-(frame["x"].to_numpy(float) + own + age / 40 - 2)))
+        return np.stack([1 - p, p], axis=1)
+
+    own, age = [True, None, False, True], [30, 40, None, 70]
+    rows = as_library(pl.DataFrame({"x": [0.1, -0.2, 0.3, -1.0], "own": own, "age": age}), library)
+    e = CounterfactualExplainer(model).fit(train).explain(rows)
+    assert e.found.all()
+    assert schema_of(e.counterfactual) == schema_of(rows)
+    assert np.array_equal(model(rows.to_pandas()), e.original_proba)
+    assert np.array_equal(model(e.counterfactual.to_pandas()), e.counterfactual_proba)
+
+
 @pytest.mark.needs("polars", "pyarrow")
 @pytest.mark.parametrize("fitted", ["pandas", "polars", "pyarrow"])
 @pytest.mark.parametrize("asked", ["pandas", "polars", "pyarrow"])
