@@ -22,14 +22,13 @@ from cfproto_plugin.search.guide import Guide
 from cfproto_plugin.search.model import Answer, SearchModel
 from cfproto_plugin.search.noise import Noise, as_margin, noise_of
 from cfproto_plugin.search.objective.gradients import with_gradient
-from cfproto_plugin.search.parts import check_transforms, parts_that_work
+from cfproto_plugin.search.parts import parts_that_work, splits_that_work, transform_that_works
 from cfproto_plugin.search.plan import Plan, Situation, make_plan
 from cfproto_plugin.search.targets import names_of
 from cfproto_plugin.search.training import training_answer
 from cfproto_plugin.search.tuning import Tuning
 from cfproto_plugin.tables.columns import Columns
 from cfproto_plugin.tables.space import FeatureSpace
-from cfproto_plugin.tables.splits import Splits
 
 log = logging.getLogger(__name__)
 _COMPARED = 64  # training rows near the boundary that are recomputed, to see how far that is from the model
@@ -85,13 +84,17 @@ class Fitted:
         models = replace(models, classifier=parts_that_work(models.classifier, columns, train))
         _check_settings(config, models, train.shape[1])
         space = _numeric_space(columns, train, features, models)
+        models = replace(
+            models,
+            encoder=transform_that_works("encoder", models.encoder, space.shape, train),
+            autoencoder=transform_that_works("autoencoder", models.autoencoder, space.shape, train),
+        )
         provider = make_provider(prototypes, config, models.encoder, seed)
         encoder = space_of(provider)
         plan = make_plan(config, _situation(models, columns, latent=encoder is not None))
         model = SearchModel(models.classifier, space, given=given)
         answer = training_answer(model, train)
         check_probabilities(answer.proba, "the training data")
-        check_transforms(models.encoder, models.autoencoder, space.shape, train)
         classes = models.classifier.classes(answer.proba.shape[1])
         absent = _absent(answer.label, classes)
         measure = make_distance(distance, seed)
@@ -107,7 +110,7 @@ class Fitted:
             train,
             answer.label,
             np.take_along_axis(answer.proba, answer.label[:, None], axis=1)[:, 0],
-            _splits(models.classifier, columns) if plan.polish > 0 else None,
+            splits_that_work(models.classifier, columns) if plan.polish > 0 else None,
         )
         k = None if not isinstance(prototypes, str) else config.k or _default_k(prototypes, models.encoder)
         noise = _noise(models.classifier, model, train, answer)
@@ -238,18 +241,6 @@ def _noise(adapter: Adapted, model: SearchModel, train: Array, answer: Answer) -
 
 def _gradient(adapter: Adapted | None, config: SearchConfig) -> GradientAdapter | None:
     return None if adapter is None else with_gradient(adapter, np.asarray(config.eps))
-
-
-def _splits(model: Adapted, columns: Columns) -> Splits | None:
-    """The split values of a tree model whose columns are those of the table."""
-    found = model.thresholds if columns.plain else None
-    if found is None or len(found) != len(columns.attributes):
-        return None
-    own = model.feature_names or ()  # of an adapter that takes them in any order
-    names = list(map(str, columns.names or ()))
-    if own and set(names) == set(own):
-        found = [found[own.index(name)] for name in names]
-    return Splits(found)
 
 
 def _absent(labels: Array, classes: Array) -> tuple[Any, ...]:

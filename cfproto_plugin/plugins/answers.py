@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from cfproto_plugin.errors import CfprotoError, ModelError, PluginError
-from cfproto_plugin.plugins.capabilities import Adapted, origin_of
-from cfproto_plugin.protocols import Array, CategoryDistance, PrototypeProvider
+from cfproto_plugin.plugins.capabilities import Adapted
+from cfproto_plugin.plugins.members import origin_of, wrong
+from cfproto_plugin.protocols import Array, CategoryDistance, PrototypeProvider, Pullback
 
 
 def checked_proba(found: Any, n: int, n_classes: int | None, adapted: Adapted) -> Array:
@@ -36,18 +37,47 @@ def checked_proba(found: Any, n: int, n_classes: int | None, adapted: Adapted) -
     return proba
 
 
-def checked_labels(found: Any, n: int, n_classes: int | None, adapted: Adapted) -> Array:
-    """The decisions (n,) of n rows, columns of the probabilities. n_classes: how many these are, if it is known."""
-    labels = np.asarray(found)
+def checked_labels(adapted: Adapted, rows: Any, n_classes: int | None) -> Array:
+    """The model's own decisions (n,) for n rows, columns of the probabilities. n_classes: how many, if it is known."""
+    if adapted.labels is None:
+        raise ModelError("the model has no decision of its own")
+    n, last = len(rows), n_classes - 1 if n_classes else "k - 1"
+    expected = f"({n},) whole numbers, columns of the probabilities from 0 to {last}"
+    try:
+        labels = np.asarray(adapted.labels(rows))
+    except CfprotoError:
+        raise
+    except Exception as error:
+        raise wrong(adapted.adapter, "labels", f"raised {type(error).__name__}: {error}", expected) from error
     whole = labels.shape == (n,) and labels.dtype.kind in "iu"
     if not whole or ((labels < 0) | (labels >= (n_classes or np.inf))).any():
-        raise ModelError(
-            f"labels of adapter {adapted.name!r} returned {labels.dtype} of shape {labels.shape}, such as "
-            f"{labels.ravel()[:3]}; expected ({n},) whole numbers, columns of the probabilities from 0 to "
-            f"{n_classes - 1 if n_classes else 'k - 1'}",
-            plugin=adapted.plugin,
-        )
+        what = f"returned {labels.dtype} of shape {labels.shape}, such as {labels.ravel()[:3]}"
+        raise wrong(adapted.adapter, "labels", what, expected)
     return labels.astype(np.intp)
+
+
+def checked_vjp(adapted: Adapted, x: Array) -> tuple[Array, Pullback]:
+    """The output (n, ...) for rows x (n, *shape), and the pullback; both checked."""
+    expected = "the output and a function from dL/dy, shaped like the output, to dL/dx, shaped like the rows"
+    if adapted.vjp is None:
+        raise ModelError("the model has no gradient")
+    found = adapted.vjp(x)
+    if not isinstance(found, (tuple, list)) or len(found) != 2 or not callable(found[1]):  # noqa: PLR2004
+        raise wrong(adapted.adapter, "vjp", f"returned {found!r}", expected)
+    output = np.asarray(found[0])
+    if output.ndim < 2 or len(output) != len(x) or output.dtype.kind != "f":  # noqa: PLR2004
+        raise wrong(
+            adapted.adapter, "vjp", f"returned {output.dtype} of shape {output.shape} for {len(x)} rows", expected
+        )
+
+    def pullback(cotangent: Array) -> Array:
+        pulled = np.asarray(found[1](cotangent))
+        if pulled.shape != x.shape or pulled.dtype.kind not in "fiu":
+            what = f"has a pullback that returned {pulled.dtype} of shape {pulled.shape} for rows of shape {x.shape}"
+            raise wrong(adapted.adapter, "vjp", what, expected)
+        return pulled
+
+    return output, pullback
 
 
 def fitted_provider(provider: PrototypeProvider, z: Array, labels: Array) -> PrototypeProvider:

@@ -14,10 +14,20 @@ from typing import Any, cast
 
 import numpy as np
 
-from cfproto_plugin.errors import CfprotoError, ModelError, PluginError
+from cfproto_plugin.errors import CfprotoError, PluginError
 from cfproto_plugin.helpers.kinds import take
-from cfproto_plugin.helpers.trees import tree_thresholds
-from cfproto_plugin.plugins.factories import Origin
+from cfproto_plugin.plugins.members import (
+    batch_size,
+    class_names,
+    column_names,
+    member,
+    method,
+    origin_of,
+    owner_of,
+    split_values,
+    splits_of_trees,
+    tree_ensemble,
+)
 from cfproto_plugin.protocols import Array, ModelAdapter, PrototypeProvider, Pullback, TreeEnsemble
 
 _CALLS = ("predict", "quick", "vjp", "labels", "scores")  # methods that take rows
@@ -120,16 +130,12 @@ class Adapted:
         origin = origin_of(adapter)
         name = origin.name if origin else name or type(adapter).__name__
         plugin = origin.plugin if origin else None
-        fixed = getattr(adapter, "fixed_rows", None)
-        limit, word = (getattr(adapter, "max_rows", None), "max_rows") if fixed is None else (fixed, "fixed_rows")
-        if limit is not None and not (isinstance(limit, (int, np.integer)) and limit > 0):
-            raise ModelError(f"{word} of adapter {name!r} is {limit!r}; expected a whole number above 0", plugin=plugin)
-        names = getattr(adapter, "feature_names", None)
+        fixed = batch_size(adapter, "fixed_rows")
+        limit = batch_size(adapter, "max_rows") if fixed is None else fixed
 
-        def call(method: str, kind: type[Call] = Call) -> Any:
-            found = _method(adapter, method)
-            size = None if limit is None else int(limit)
-            return None if found is None else kind(found, size, plugin, fixed is not None)
+        def call(name: str, kind: type[Call] = Call) -> Any:
+            found = method(adapter, name)
+            return None if found is None else kind(found, limit, plugin, fixed is not None)
 
         predict = call("predict")
         return cls(
@@ -143,16 +149,14 @@ class Adapted:
             scores=call("scores"),
             accepts_frames=bool(getattr(adapter, "accepts_frames", False)),
             row_by_row=getattr(adapter, "row_by_row", False) is True,
-            feature_names=None if names is None else tuple(map(str, names)),
-            max_rows=None if limit is None else int(limit),
+            feature_names=column_names(adapter),
+            max_rows=limit,
         )
 
     @cached_property
     def trees(self) -> TreeEnsemble | None:
-        """The model as a sum of trees."""
-        method = _method(self.adapter, "trees")
-        found: TreeEnsemble | None = None if method is None else method()
-        return found
+        """The model as a sum of trees. Raises ModelError if the adapter has trees that cannot be read."""
+        return tree_ensemble(self.adapter)
 
     @property
     def has_quick(self) -> bool:
@@ -162,33 +166,22 @@ class Adapted:
     @property
     def has_classes(self) -> bool:
         """Whether the adapter names the classes."""
-        return getattr(self.adapter, "classes", None) is not None
+        return member(self.adapter, "classes", "the labels of the classes") is not None
 
     @cached_property
     def thresholds(self) -> list[Array] | None:
-        """Split values by column of the model: its own, or those of its trees."""
-        method = _method(self.adapter, "thresholds")
-        found: list[Array] | None = None if method is None else method()
-        return tree_thresholds(self.trees) if found is None and self.trees is not None else found
+        """Split values by column of the model: its own, or those of its trees. Raises like `trees`."""
+        found = split_values(self.adapter)
+        return splits_of_trees(self.adapter, self.trees) if found is None and self.trees is not None else found
 
     def classes(self, n_columns: int) -> Array:
         """The labels of the probability columns, asked after the first prediction; 0, 1, ... if it has none."""
-        found = getattr(self.adapter, "classes", None)
-        classes = np.arange(n_columns) if found is None else np.array(found)
-        if len(classes) != n_columns:
-            raise ModelError(
-                f"the adapter names {len(classes)} classes but the model returns {n_columns} columns"
-                + (f" ({self.origin})" if self.origin else ""),
-                plugin=self.plugin,
-            )
-        names = classes.tolist()
-        twice = [name for at, name in enumerate(names) if name in names[:at]]
-        if twice:
-            raise ModelError(
-                f"the adapter names the class {twice[0]!r} twice; expected one name for each of {n_columns} columns",
-                plugin=self.plugin,
-            )
-        return classes
+        return class_names(self.adapter, n_columns)
+
+    @property
+    def owner(self) -> str:
+        """What messages call the adapter, with its plugin if it comes from one."""
+        return owner_of(self.adapter)
 
     @property
     def plugin(self) -> str | None:
@@ -215,12 +208,6 @@ def of_any_size(adapter: Any) -> Any:
     return adapter if getattr(adapter, "fixed_rows", None) is None else FilledUp(adapter)
 
 
-def origin_of(adapter: Any) -> Origin | None:
-    """The plugin that made an adapter; None if it was made by hand."""
-    found = getattr(adapter, "cfproto_origin", None)
-    return found if isinstance(found, Origin) else None
-
-
 def space_of(provider: PrototypeProvider) -> ModelAdapter | None:
     """The encoder whose codes the provider's points are; None if they are points of the search space."""
     return getattr(provider, "space", None)
@@ -240,11 +227,6 @@ def own_copy(provider: PrototypeProvider) -> PrototypeProvider:
         with suppress(AttributeError):  # a provider without a place for it keeps the adapter itself
             made.space = Adapted.of(space)
     return cast("PrototypeProvider", made)
-
-
-def _method(adapter: Any, name: str) -> Callable[..., Any] | None:
-    found = getattr(adapter, name, None)
-    return found if callable(found) else None
 
 
 def _parts(x: Any, size: int) -> Iterator[Any]:

@@ -10,9 +10,10 @@ from typing import Any, get_args
 
 from cfproto_plugin.checks import shown
 from cfproto_plugin.errors import AmbiguousAdapterError, InputError, ModelError, NoAdapterError
-from cfproto_plugin.plugins.capabilities import Adapted, origin_of
+from cfproto_plugin.plugins.capabilities import Adapted
 from cfproto_plugin.plugins.factories import make, parameters_of, type_name
 from cfproto_plugin.plugins.functions import FunctionAdapter
+from cfproto_plugin.plugins.members import origin_of
 from cfproto_plugin.plugins.registry import PluginReport, Registry, how_to_block, names_of, registry
 from cfproto_plugin.protocols import AdapterSpec, ModelAdapter, Role
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable
@@ -11,6 +13,8 @@ import numpy as np
 
 from cfproto_plugin.protocols import Array, Pullback
 from cfproto_plugin.search.clock import Pace
+
+log = logging.getLogger(__name__)
 
 
 class Asked(NamedTuple):
@@ -60,15 +64,29 @@ def ask_vjp(
             found = ask(lambda some, part=part: vjp(x[part[some]]), len(part), most, seconds)  # type: ignore[misc]
         asked.parts.extend((part[some], both) for some, both in found.parts)
         start += len(part)
-    if len(asked.parts) == 1 and len(asked.parts[0][0]) == len(x):
-        whole: tuple[Array, Pullback] = asked.parts[0][1]
-        return whole
 
     def pullback(cotangent: Array) -> Array:
-        pulled = Asked([(at, pull(cotangent[at])) for at, (_, pull) in asked.parts], {}).joined(len(x), 0.0)
-        return np.zeros_like(x) if pulled is None else pulled
+        pulled = [(at, _pulled(pull, cotangent[at], x[at])) for at, (_, pull) in asked.parts]
+        joined = Asked(pulled, {}).joined(len(x), 0.0)
+        return np.zeros_like(x) if joined is None else joined
 
+    if len(asked.parts) == 1 and len(asked.parts[0][0]) == len(x):
+        y, pull = asked.parts[0][1]
+        return y, lambda cotangent: _pulled(pull, cotangent, x)
     return Asked([(at, y) for at, (y, _) in asked.parts], {}).joined(len(x), np.nan), pullback
+
+
+def _pulled(pull: Pullback, cotangent: Array, x: Array) -> Array:
+    """The gradient at rows x (n, *shape): zero where it is NaN or infinite, and everywhere if the pullback raises."""
+    try:
+        pulled = pull(cotangent)
+    except Exception as error:  # noqa: BLE001 whatever a framework raises
+        log.debug("no gradient: %s", in_words(error))
+        return np.zeros_like(x)
+    if not math.isfinite(pulled.sum()):
+        finite = np.isfinite(pulled.reshape(len(x), -1)).all(axis=1)
+        pulled = np.where(finite.reshape(-1, *(1,) * (x.ndim - 1)), pulled, 0).astype(pulled.dtype)
+    return pulled
 
 
 def in_words(error: Exception) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from cfproto_plugin.errors import ModelError
 from cfproto_plugin.helpers.kinds import can_join, join, take
-from cfproto_plugin.plugins import Adapted, checked_labels, checked_proba
+from cfproto_plugin.plugins import Adapted, checked_labels, checked_proba, checked_vjp
 from cfproto_plugin.protocols import Array, Pullback
 from cfproto_plugin.search.boundary import margins
 from cfproto_plugin.search.clock import Pace
@@ -155,11 +155,8 @@ class SearchModel:
         return self._in_parts(len(table), some)
 
     def _labels(self, rows: Any) -> Array:
-        labels, n = self._adapted.labels, len(rows)
-        if labels is None:
-            raise ModelError("the model has no decision of its own")
-        self._count(n)
-        return checked_labels(labels(rows), n, self._n_classes, self._adapted)
+        self._count(len(rows))
+        return checked_labels(self._adapted, rows, self._n_classes)
 
     def strictly(
         self, table: Array, x: Array | None = None, beside: Any = None
@@ -280,10 +277,8 @@ class SearchModel:
         return np.full((len(x), self.n_classes), np.nan) if proba is None else proba, pull
 
     def _vjp(self, x: Array) -> tuple[Array, Pullback]:
-        if self._adapted.vjp is None:
-            raise ModelError("the model has no gradient")
         self._count(len(x))
-        return self._adapted.vjp(x)
+        return checked_vjp(self._adapted, x)
 
     def _call(self, rows: Any, function: Callable[[Any], Array]) -> Array:
         """Probabilities (n, k) of rows for the model; NaN in all columns where one is NaN or infinite."""

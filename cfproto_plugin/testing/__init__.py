@@ -46,9 +46,11 @@ from cfproto_plugin.testing.loading import loading_imports_no_framework
 from cfproto_plugin.testing.optional import (
     a_batch_of_max_rows_is_predicted,
     columns_of_a_frame_may_come_in_any_order,
+    feature_names_are_distinct_and_one_for_each_column,
     labels_are_columns_of_predict,
     labels_do_not_depend_on_the_batch,
     largest_score_is_the_label,
+    optional_members_are_of_the_right_kind,
     quick_gives_what_predict_gives,
     trees_give_what_predict_gives,
 )
@@ -104,6 +106,7 @@ __all__ = [
     "distances_are_symmetric",
     "every_class_with_points_has_a_prototype",
     "examine",
+    "feature_names_are_distinct_and_one_for_each_column",
     "fit_returns_a_provider",
     "float32_and_float64_agree",
     "input_is_not_modified",
@@ -114,6 +117,7 @@ __all__ = [
     "model_parameters_are_untouched",
     "model_training_mode_is_untouched",
     "nearest_comes_first",
+    "optional_members_are_of_the_right_kind",
     "output_does_not_depend_on_the_batch",
     "output_does_not_depend_on_the_training_mode",
     "output_is_constant_between_neighbouring_thresholds",

@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 
 from cfproto_plugin.errors import InputError
-from cfproto_plugin.plugins import Adapted, of_any_size
+from cfproto_plugin.plugins import Adapted, checked_vjp, of_any_size
 from cfproto_plugin.protocols import Array, GradientAdapter, ModelAdapter, Role
-from cfproto_plugin.testing.kit import Check, bind, predict, require, require_close, run_all
+from cfproto_plugin.testing.kit import Check, bind, predict, require, require_close, required, run_all
 from cfproto_plugin.testing.optional import (
     a_batch_of_max_rows_is_predicted,
     columns_of_a_frame_may_come_in_any_order,
+    feature_names_are_distinct_and_one_for_each_column,
     labels_are_columns_of_predict,
     labels_do_not_depend_on_the_batch,
     largest_score_is_the_label,
+    optional_members_are_of_the_right_kind,
     quick_gives_what_predict_gives,
     trees_give_what_predict_gives,
 )
@@ -77,6 +79,7 @@ def adapter_checks(
         bind(output_is_finite_with_one_item_per_row, adapter, x.copy()),
         bind(rows_are_probabilities_of_at_least_two_classes, adapter, x.copy(), skipped=transform),
         bind(classes_are_distinct_and_as_many_as_columns, adapter, x.copy(), skipped=no_classes),
+        bind(optional_members_are_of_the_right_kind, adapter),
         bind(input_is_not_modified, adapter, x.copy()),
         bind(output_is_deterministic, adapter, x.copy()),
         bind(output_does_not_depend_on_the_batch, adapter, x.copy(), atol=atol),
@@ -86,6 +89,7 @@ def adapter_checks(
         bind(labels_do_not_depend_on_the_batch, adapter, x.copy(), skipped=no_labels),
         bind(largest_score_is_the_label, adapter, x.copy(), skipped=no_scores),
         bind(a_batch_of_max_rows_is_predicted, adapter, x.copy(), atol=atol, skipped=no_limit),
+        bind(feature_names_are_distinct_and_one_for_each_column, adapter, x.copy(), skipped=no_names),
         bind(columns_of_a_frame_may_come_in_any_order, adapter, x.copy(), atol=atol, skipped=no_order),
         bind(pullback_agrees_with_random_direction_differences, adapter, x.copy(), atol=atol, skipped=no_vjp),
         bind(trees_give_what_predict_gives, adapter, x.copy(), atol=max(atol, 1e-5), skipped=no_trees),
@@ -122,9 +126,9 @@ def rows_are_probabilities_of_at_least_two_classes(adapter: ModelAdapter, x: Any
 
 
 def classes_are_distinct_and_as_many_as_columns(adapter: Any, x: Any) -> None:
-    classes, columns = np.asarray(adapter.classes), predict(adapter, x).shape[-1]
-    require(classes.shape == (columns,), f"classes have shape {classes.shape} for {columns} columns")
-    require(len(set(classes.tolist())) == columns, f"classes are not distinct: {classes.tolist()}")
+    columns = predict(adapter, x).shape[-1]
+    with required():
+        Adapted.of(adapter).classes(columns)
 
 
 def output_does_not_depend_on_the_batch(adapter: ModelAdapter, x: Any, *, atol: float = 1e-5) -> None:
@@ -159,16 +163,19 @@ def pullback_agrees_with_random_direction_differences(
     Kinks of ReLU networks may fall between the two points: the median over many directions and rows is compared.
     """
     rng = np.random.default_rng(0)
-    x = x[: Adapted.of(adapter, "adapter").max_rows]
-    y, pullback = adapter.vjp(x)
+    known = Adapted.of(adapter)
+    x = x[: known.max_rows]
+    with required():
+        y, pullback = checked_vjp(known, x)
     require_close(y, predict(adapter, x), max(atol, 1e-5), "vjp and predict give different outputs")
     h = 1e-3
     errors = []
     for _ in range(16):
         direction = rng.standard_normal(x.shape)
         cotangent = rng.standard_normal(y.shape).astype(y.dtype)
-        pulled = pullback(cotangent)
-        require(pulled.shape == x.shape, f"the pullback has shape {pulled.shape}, expected {x.shape}")
+        with required():
+            pulled = pullback(cotangent)
+        require(bool(np.isfinite(pulled).all()), "the pullback returned values that are not finite")
         up, down = (predict(adapter, (x + s * h * direction).astype(x.dtype)) for s in (1, -1))
         axes = tuple(range(1, y.ndim))
         expected = (cotangent * (up.astype(float) - down)).sum(axis=axes) / (2 * h)

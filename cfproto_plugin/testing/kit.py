@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from cfproto_plugin.errors import CfprotoError
 from cfproto_plugin.plugins import Adapted
 from cfproto_plugin.protocols import Array, ModelAdapter
 
@@ -61,6 +63,15 @@ def require(condition: bool, message: str) -> None:
     """Say what is wrong unless the condition holds."""
     if not condition:
         raise AssertionError(message)
+
+
+@contextmanager
+def required() -> Iterator[None]:
+    """What the library refuses is what is wrong."""
+    try:
+        yield
+    except CfprotoError as error:
+        raise AssertionError(str(error)) from error
 
 
 def require_close(a: Array, b: Array, atol: float, message: str) -> None:

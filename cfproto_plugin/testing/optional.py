@@ -6,31 +6,48 @@ from typing import Any
 
 import numpy as np
 
-from cfproto_plugin.helpers import load_pandas, tree_probabilities, tree_thresholds
+from cfproto_plugin.helpers import load_pandas, tree_probabilities
 from cfproto_plugin.helpers.probabilities import SUM_TOLERANCE
 from cfproto_plugin.plugins import Adapted
+from cfproto_plugin.plugins.members import splits_of_trees
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.testing.kit import in_batches, predict, require, require_close
+from cfproto_plugin.testing.kit import in_batches, predict, require, require_close, required
 
 _MOST_ROWS = 10_000  # of a batch of max_rows
 _ROWS_AT_SPLITS = 500
+
+
+def optional_members_are_of_the_right_kind(adapter: Any) -> None:
+    """Methods, and True or False: a member of another kind is not used, or means what its author did not."""
+    for name in ("vjp", "quick", "labels", "scores", "trees", "thresholds"):
+        found = getattr(adapter, name, None)
+        require(found is None or callable(found), f"{name} is {found!r}, expected a method")
+    for name in ("accepts_frames", "row_by_row"):
+        found = getattr(adapter, name, False)
+        require(isinstance(found, (bool, np.bool_)), f"{name} is {found!r}, expected True or False")
 
 
 def quick_gives_what_predict_gives(adapter: Any, x: Any, *, atol: float = 1e-5) -> None:
     """Up to atol; the class then is the same unless the two largest probabilities are as near to each other."""
     slow, quick = predict(adapter, x), np.asarray(in_batches(adapter, adapter.quick, x))
     require(quick.shape == slow.shape, f"quick returned shape {quick.shape}, predict {slow.shape}")
+    require(quick.dtype.kind in "fiub", f"quick returned an array of {quick.dtype}, expected numbers")
     require_close(quick, slow, atol, "quick and predict give different outputs")
 
 
 def trees_give_what_predict_gives(adapter: Any, x: Array, *, atol: float = 1e-5) -> None:
     """On the rows, and on copies of them with one value exactly at a threshold."""
-    ensemble = Adapted.of(adapter, "adapter").trees
-    if ensemble is None:
-        return
+    known = Adapted.of(adapter)
+    with required():
+        ensemble = known.trees
+        if ensemble is None:
+            return
+        splits = splits_of_trees(adapter, ensemble)
     columns = x[0].size
     require(ensemble.n_columns == columns, f"the trees have {ensemble.n_columns} columns, the rows {columns}")
-    rows = np.concatenate([x.reshape(len(x), -1), _at_thresholds(x.reshape(len(x), -1), tree_thresholds(ensemble))])
+    used = max((int(np.max(tree.column)) for tree in ensemble.trees), default=-1)
+    require(used < columns, f"a tree splits column {used}, the rows have columns 0 to {columns - 1}")
+    rows = np.concatenate([x.reshape(len(x), -1), _at_thresholds(x.reshape(len(x), -1), splits)])
     found = predict(adapter, rows.reshape(-1, *x.shape[1:]))
     given = tree_probabilities(ensemble, rows)
     require(given.shape == found.shape, f"the trees give {given.shape[1:]} columns, predict gives {found.shape[1:]}")
@@ -76,6 +93,12 @@ def a_batch_of_max_rows_is_predicted(adapter: Any, x: Any, *, atol: float = 1e-5
     together = np.asarray(adapter.predict(batch))
     require(len(together) == size, f"predict returned {len(together)} items for max_rows={size} rows")
     require_close(together, alone[place], atol, f"rows in a batch of max_rows={size} and alone differ")
+
+
+def feature_names_are_distinct_and_one_for_each_column(adapter: Any, x: Any) -> None:
+    names, columns = Adapted.of(adapter).feature_names or (), x[:1].size
+    require(len(set(names)) == len(names), f"feature_names are not distinct: {list(names)}")
+    require(hasattr(x, "columns") or len(names) == columns, f"{len(names)} feature_names for {columns} columns")
 
 
 def columns_of_a_frame_may_come_in_any_order(adapter: Any, x: Any, *, atol: float = 1e-5) -> None:

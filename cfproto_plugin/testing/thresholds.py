@@ -6,7 +6,7 @@ import numpy as np
 
 from cfproto_plugin.plugins import Adapted
 from cfproto_plugin.protocols import Array, ModelAdapter
-from cfproto_plugin.testing.kit import predict, require
+from cfproto_plugin.testing.kit import predict, require, required
 
 _PAIRS = 2000  # of a row and a column
 _ROUNDING = 1e-6  # trees compare in float32: nearer than this to a split, relatively, either side may be meant
@@ -63,4 +63,5 @@ def _cell(rng: np.random.Generator, splits: Array, values: Array, original: floa
 
 
 def _thresholds(adapter: ModelAdapter) -> list[Array]:
-    return Adapted.of(adapter, "adapter").thresholds or []
+    with required():
+        return Adapted.of(adapter).thresholds or []

@@ -140,7 +140,7 @@ def test_what_an_adapter_can_do_survives_pickling():
 
 
 def test_wrong_number_of_classes_is_refused():
-    with pytest.raises(ModelError, match="names 2 classes but the model returns 3 columns"):
+    with pytest.raises(ModelError, match=r"classes of the adapter 'Everything' has 2 labels.*expected 3 different"):
         Adapted.of(Everything()).classes(3)
 
 
@@ -178,7 +178,9 @@ def test_frames_are_split_by_rows():
 def test_batch_size_that_makes_no_sense_is_refused(limit):
     adapter = Everything()
     adapter.max_rows = limit
-    with pytest.raises(ModelError, match=r"max_rows of adapter 'Everything' is .*; expected a whole number above 0"):
+    with pytest.raises(
+        ModelError, match=r"max_rows of the adapter 'Everything' is .*; expected a whole number above 0"
+    ):
         Adapted.of(adapter)
 
 

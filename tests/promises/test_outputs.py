@@ -267,5 +267,5 @@ def test_an_adapter_that_names_a_class_twice_is_refused():
             p = 1 / (1 + np.exp(-x[:, 0]))
             return np.stack([1 - p, p], axis=1)
 
-    with pytest.raises(ModelError, match="names the class 'a' twice"):
+    with pytest.raises(ModelError, match="has the label 'a' twice"):
         CounterfactualExplainer(Twice()).fit(np.random.default_rng(0).normal(size=(50, 2)))

@@ -145,7 +145,7 @@ def test_labels_that_are_no_columns_are_refused(labels):
         def labels(self, x):
             return np.array(labels)
 
-    with pytest.raises(ModelError, match=r"labels of adapter 'toy' returned .*; expected \(5,\) whole numbers"):
+    with pytest.raises(ModelError, match=r"labels of the adapter 'Odd' returned .*; expected \(5,\) whole numbers"):
         search_model(Odd()).strictly(TRAIN[:5])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from types import ModuleType, SimpleNamespace
 
@@ -268,6 +269,18 @@ class HasAFlatGradient(Good):
     def vjp(self, x):
         y, pullback = super().vjp(x)
         return y, lambda cotangent: pullback(cotangent).sum(axis=1)
+
+
+class HasNoNumbersInTheGradient(Good):
+    def vjp(self, x):
+        y, pullback = super().vjp(x)
+        return y, lambda cotangent: pullback(cotangent) * np.nan
+
+
+class HasTextInTheGradient(Good):
+    def vjp(self, x):
+        y, pullback = super().vjp(x)
+        return y, lambda cotangent: pullback(cotangent).astype(str)
 
 
 class HasAnotherOutputInTheGradient(Good):
@@ -537,6 +550,21 @@ def on_frame(make):
     return lambda: (make(), pd.DataFrame(X, columns=Full.feature_names))
 
 
+def member(base, **members):
+    """A class of adapters with other members."""
+    return type("Odd", (base,), members)
+
+
+def with_tree(**arrays):
+    """A class of adapters whose first tree has other arrays."""
+
+    def trees(self):
+        found = GoodEnsemble.trees(self)
+        return replace(found, trees=(found.trees[0]._replace(**arrays), *found.trees[1:]))
+
+    return member(GoodEnsemble, trees=trees)
+
+
 def on_rows(broken):
     return lambda: (broken(), X.copy())
 
@@ -566,6 +594,8 @@ def distance(alter):
 FINITE = testing.output_is_finite_with_one_item_per_row
 ROWS_SUM = testing.rows_are_probabilities_of_at_least_two_classes
 CLASSES = testing.classes_are_distinct_and_as_many_as_columns
+KINDS = testing.optional_members_are_of_the_right_kind
+NAMES = testing.feature_names_are_distinct_and_one_for_each_column
 PULLBACK = testing.pullback_agrees_with_random_direction_differences
 SORTED = testing.thresholds_are_sorted_for_every_column
 CONSTANT = testing.output_is_constant_between_neighbouring_thresholds
@@ -590,19 +620,36 @@ ADAPTERS = [
     (ROWS_SUM, on_rows(GivesOneColumn), r"shape \(9, 1\), expected \(n, k\)"),
     (ROWS_SUM, on_rows(GivesNegative), "negative"),
     (ROWS_SUM, on_rows(GivesLogits), "sums to 1"),
-    (CLASSES, on_rows(MissesALabel), r"classes have shape \(2,\) for 3 columns"),
-    (CLASSES, on_rows(RepeatsALabel), r"classes are not distinct: \['a', 'b', 'a'\]"),
+    (CLASSES, on_rows(MissesALabel), "has 2 labels.*expected 3 different labels"),
+    (CLASSES, on_rows(RepeatsALabel), "has the label 'a' twice"),
     (testing.output_does_not_depend_on_the_batch, on_rows(LooksAtTheBatch), "together and one by one differ"),
     (testing.output_is_deterministic, on_rows(ThrowsDice), "two predictions of the same rows differ"),
     (testing.input_is_not_modified, on_rows(WritesIntoTheRows), "changed in place"),
     (testing.input_is_not_modified, on_rows(WritesIntoTheRowsInTheGradient), "changed in place"),
     (testing.float32_and_float64_agree, on_rows(LooksAtTheDtype), "float32 and float64 rows differ"),
     (PULLBACK, on_rows(HasAWrongGradient), "off finite differences"),
-    (PULLBACK, on_rows(HasAFlatGradient), r"shape \(9,\), expected \(9, 4\)"),
+    (PULLBACK, on_rows(HasAFlatGradient), r"of shape \(9,\) for rows of shape \(9, 4\)"),
     (PULLBACK, on_rows(HasAnotherOutputInTheGradient), "vjp and predict give"),
     (SORTED, on_rows(SplitsTooFewColumns), "thresholds of 3 columns for 4 columns"),
-    (SORTED, on_rows(SplitsUnsorted), "not sorted and distinct"),
+    (SORTED, on_rows(SplitsUnsorted), "expected a list of arrays .* of sorted numbers"),
     (SORTED, on_rows(SplitsTwiceAtTheSamePlace), "not sorted and distinct"),
+    (
+        PULLBACK,
+        on_rows(member(Good, vjp=lambda self, x: 5)),
+        "vjp of the adapter .* returned 5; expected the output and",
+    ),
+    (PULLBACK, on_rows(HasNoNumbersInTheGradient), "the pullback returned values that are not finite"),
+    (PULLBACK, on_rows(HasTextInTheGradient), "pullback that returned <U"),
+    (CLASSES, on_rows(member(Good, classes="abc")), "classes of the adapter .* is 'abc'; expected 3 different labels"),
+    (KINDS, lambda: (member(Good, labels=["a", "b", "c"])(),), r"labels is \['a', 'b', 'c'\], expected a method"),
+    (KINDS, lambda: (member(Good, trees=())(),), r"trees is \(\), expected a method"),
+    (KINDS, lambda: (member(Good, accepts_frames="no")(),), "accepts_frames is 'no', expected True or False"),
+    (NAMES, on_rows(member(Good, feature_names=("p", "q", "q", "s"))), "feature_names are not distinct"),
+    (NAMES, on_rows(member(Good, feature_names=("p", "q"))), "2 feature_names for 4 columns"),
+    (QUICK, on_rows(member(Good, quick=lambda self, x: self.predict(x).astype(str))), "quick returned an array of <U"),
+    (TREES, on_rows(member(Good, trees=lambda self: [1])), "trees of the adapter .* returned list; expected a TreeEns"),
+    (TREES, on_rows(with_tree(column=np.array([9, -1, -1]))), "a tree splits column 9, the rows have columns 0 to 3"),
+    (TREES, on_rows(with_tree(threshold=np.zeros(1))), "trees that cannot be read"),
     (CONSTANT, on_rows(SplitsElsewhere), "no threshold of column 0 lies between"),
     (CONSTANT, on_rows(ForgetsASplit), "no threshold of column 3 lies between"),
     (CONSTANT, on_rows(ForgetsAColumn), "no threshold of column 0 lies between"),
