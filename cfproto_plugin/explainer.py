@@ -19,7 +19,7 @@ from cfproto_plugin.lines import Lines
 from cfproto_plugin.plugins.versions import versions
 from cfproto_plugin.protocols import Array, CategoryDistance, ModelAdapter, PrototypeProvider
 from cfproto_plugin.search.clock import Clock, Pace, Progress, reporting
-from cfproto_plugin.search.first import first_look, takes
+from cfproto_plugin.search.first import first_look, takes, without_code
 from cfproto_plugin.search.judge import Judge
 from cfproto_plugin.search.model import SearchModel
 from cfproto_plugin.search.solve import solve
@@ -106,6 +106,7 @@ class CounterfactualExplainer:
         space = model.space
         answer, errors = first_look(model, given, fitted.fingerprint)
         errors = {**space.without_place(given.table), **errors}
+        errors |= without_code(fitted.guide, given, space.shape, errors)
         group = np.repeat(np.arange(len(given)), n)
         allowed = allowed_classes(target, fitted.classes, answer.label, given.index)[group]
         lines = Lines(fitted, given, answer, allowed, group)

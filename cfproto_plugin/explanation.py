@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
+from cfproto_plugin.checks import lines_of
 from cfproto_plugin.errors import InputError
 from cfproto_plugin.files.exact_json import decode, encode
 from cfproto_plugin.helpers.kinds import cells_of, library_of, load_pandas, take, to_pandas
@@ -102,11 +103,7 @@ class Explanation:
 
     def __getitem__(self, index: Any) -> Explanation:
         """Lines by number, slice, list or boolean mask. The result is an Explanation, for one number too."""
-        if isinstance(index, (int, np.integer)):
-            index = [index]
-        if not isinstance(index, (slice, tuple)):  # a tuple would be an index of two dimensions
-            index = np.asarray(index, dtype=int if len(index) == 0 else None)
-        lines = np.arange(len(self))[index]
+        lines = lines_of(index, len(self))
         chosen = {f.name: take(getattr(self, f.name), lines) for f in fields(self) if f.name not in _SHARED}
         return replace(self, **chosen)
 

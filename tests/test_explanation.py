@@ -505,3 +505,36 @@ def test_the_code_of_the_page_runs(page, tmp_path, monkeypatch):
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
     assert blocks
     exec("\n".join(blocks), {})  # noqa: S102 our own documentation
+
+
+@pytest.mark.parametrize("index", [None, 1.5, "a", True, (0, 1), ..., [[1]], [1.0], {1}])
+def test_what_stands_for_no_lines_is_refused_in_words(index):
+    with pytest.raises(IndexError, match=r"stands for no lines; expected a whole number, a slice, .* mask of 1 truth"):
+        explanation(np.ones((1, 1)), np.ones((1, 1)))[index]
+
+
+@pytest.mark.parametrize("index", [100, -2, [0, 100], np.int64(1)])
+def test_lines_that_are_not_there_are_refused_in_words(index):
+    with pytest.raises(IndexError, match=r"there is no line -?\d+; expected -1 to 0"):
+        explanation(np.ones((1, 1)), np.ones((1, 1)))[index]
+
+
+def test_a_mask_of_another_length_is_refused_in_words():
+    with pytest.raises(IndexError, match="the mask has 2 truth values; expected 1, one for each line"):
+        explanation(np.ones((1, 1)), np.ones((1, 1)))[[True, False]]
+
+
+def test_lines_are_chosen_by_numbers_slices_lists_and_masks():
+    e = explanation(np.arange(3.0)[:, None], np.arange(3.0)[:, None])
+    for index in (
+        1,
+        np.int8(1),
+        -2,
+        np.array(1),
+        slice(1, 2),
+        [1],
+        np.array([False, True, False]),
+        [False, True, False],
+    ):
+        assert e[index].original.tolist() == [[1.0]]
+    assert len(e[[]]) == 0

@@ -15,7 +15,7 @@ import numpy as np
 
 from cfproto_plugin.errors import InputError
 from cfproto_plugin.files.exact_cells import CELLS, name_of
-from cfproto_plugin.files.exact_tables import arrow_text, arrow_type, type_of, type_text
+from cfproto_plugin.files.exact_tables import arrow_text, arrow_type, dictionary_column, levels_of, type_of, type_text
 from cfproto_plugin.helpers.kinds import cells_of, library_of, load_pandas, names_of
 from cfproto_plugin.helpers.native import native_column, native_frame, types_of
 from cfproto_plugin.protocols import Array
@@ -71,12 +71,14 @@ def _encode_table(frame: Any, where: str) -> dict[str, Any]:
     """A frame of polars or pyarrow: its cells by column, and their types."""
     library, names, cells = str(library_of(frame)), names_of(frame), cells_of(frame)
     kinds = types_of(frame)
+    levels = [levels_of(frame[name]) for name in names] if library == "pyarrow" else []
     return {
         "$type": "table",
         "library": library,
         "names": names,
         "types": [type_text(library, kind, f"{where}[{name!r}]") for name, kind in zip(names, kinds, strict=True)],
         "data": [[encode(cell, f"{where}[{name!r}]") for cell in cells[:, at]] for at, name in enumerate(names)],
+        **({"levels": encode(levels, where)} if any(known is not None for known in levels) else {}),
     }
 
 
@@ -164,7 +166,11 @@ def _read_table(value: dict[str, Any]) -> Any:
     if find_spec(library) is None:
         return load_pandas().DataFrame(dict(zip(names, cells, strict=True)))
     kinds = [type_of(library, kind) for kind in value["types"]]
-    columns = [native_column(library, *each, nan=True) for each in zip(names, cells, kinds, strict=True)]
+    levels = decode(value.get("levels")) or [None] * len(names)
+    columns = [
+        native_column(library, *each, nan=True) if known is None else dictionary_column(each[1], known, each[2])
+        for *each, known in zip(names, cells, kinds, levels, strict=True)
+    ]
     return native_frame(library, names, columns)
 
 

@@ -30,6 +30,24 @@ def arrow_type(text: str) -> Any:
     return arrow.ipc.read_schema(arrow.py_buffer(base64.b64decode(text))).types[0]
 
 
+def levels_of(column: Any) -> list[Any] | None:
+    """The categories of a dictionary column of pyarrow, also those that no cell has; None for other columns."""
+    if not hasattr(column.type, "value_type") or not hasattr(column.type, "index_type"):
+        return None
+    parts = column.unify_dictionaries().chunks
+    return list(parts[0].dictionary.to_pylist()) if parts else []
+
+
+def dictionary_column(cells: list[Any], levels: list[Any], kind: Any) -> Any:
+    """A dictionary column of pyarrow with these cells and categories."""
+    arrow = import_module("pyarrow")
+    place = {level: at for at, level in enumerate(levels)}
+    if any(cell is not None and cell not in place for cell in cells):  # NaN, which equals nothing
+        return arrow.array(cells, kind)
+    codes = arrow.array([None if cell is None else place[cell] for cell in cells], kind.index_type)
+    return arrow.DictionaryArray.from_arrays(codes, arrow.array(levels, kind.value_type), ordered=kind.ordered)
+
+
 def type_text(library: str, kind: Any, where: str) -> Any:
     """JSON for the type of a column."""
     if library == "pyarrow":

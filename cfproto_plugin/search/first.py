@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from cfproto_plugin.errors import InputError, ModelError, did_you_mean
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.failures import Asked, ask, in_words
 from cfproto_plugin.search.fingerprint import Fingerprint
+from cfproto_plugin.search.guide import Guide
 from cfproto_plugin.search.model import Answer, SearchModel
 from cfproto_plugin.tables.cells import listed
 from cfproto_plugin.tables.given import Given
 
 _LARGE = float(np.finfo(np.float32).max)
 _SIMILAR = 8  # calls to find out whether rows with the same peculiarity all fail
+_FAILING = 64  # calls to find the rows that an encoder fails for
 _SHOWN = 12  # cells of a row in a message
 
 
@@ -39,6 +43,34 @@ def first_look(model: SearchModel, given: Given, known: Fingerprint) -> tuple[An
     for row, error in failed.items():
         errors[row] = _reason(given, row, error)
     return answer, errors
+
+
+def without_code(
+    guide: Guide, given: Given, shape: tuple[int, ...], known: Mapping[int, Exception]
+) -> dict[int, InputError]:
+    """Why rows of the user's cannot be searched: the encoder or the autoencoder fails for them.
+
+    known: rows to leave out, by number.
+    """
+    errors: dict[int, InputError] = {}
+    used = {
+        "encoder": guide.encoder if guide.plan.theta else None,
+        "autoencoder": guide.autoencoder if guide.plan.gamma else None,
+    }
+    for name, model in used.items():
+        rows = np.setdiff1d(np.arange(len(given)), [*known, *errors])
+        if model is None or not len(rows):
+            continue
+        x = given.table[rows].reshape(-1, *shape)
+        asked = ask(lambda at, model=model, x=x: np.asarray(model.predict(x[at])), len(rows), _FAILING)  # type: ignore[misc]
+        failed = {at: f"raised {in_words(error)}" for at, error in asked.failed.items()}
+        for at, found in asked.parts:
+            bad = np.flatnonzero(~np.isfinite(found.reshape(len(at), -1)).all(axis=1))
+            failed |= {int(at[i]): f"returned {found[i].ravel()[:4]}" for i in bad.tolist()}
+        for place, reason in sorted(failed.items()):
+            row = int(rows[place])
+            errors[row] = InputError(f"row {row}: the {name} {reason} for it; expected finite numbers", row=row)
+    return errors
 
 
 def takes(model: SearchModel, given: Given) -> bool:

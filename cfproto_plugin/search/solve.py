@@ -229,9 +229,10 @@ def _search(judge: Judge, clock: Clock, best: Array, guide: Guide) -> Iterator[C
         return
     found = None if plan.theta == 0 else prototypes_of(judge, clock, guide)
     if plan.method == "path" and found is not None and guide.encoder is not None:
-        encoder = Counted(guide.encoder, judge.model)
+        encoder = Counted(guide.encoder, judge.model, found.points.shape[2:])
         yield from search_latent(judge, clock, best, encoder, found.points, found.classes, plan.path_theta)
         return
+    code = () if found is None else found.points.shape[2:]
     yield from search_descent(
         judge,
         clock,
@@ -239,8 +240,8 @@ def _search(judge: Judge, clock: Clock, best: Array, guide: Guide) -> Iterator[C
         plan,
         prototypes=None if found is None else found.points[:, 0],
         classes=None if found is None else found.classes[:, 0],
-        encoder=None if guide.encoder is None else Counted(guide.encoder, judge.model),
-        autoencoder=None if guide.autoencoder is None else Counted(guide.autoencoder, judge.model),
+        encoder=None if guide.encoder is None else Counted(guide.encoder, judge.model, code),
+        autoencoder=None if guide.autoencoder is None else Counted(guide.autoencoder, judge.model, judge.space.shape),
     )
 
 

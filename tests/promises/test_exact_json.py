@@ -247,3 +247,17 @@ def test_explanations_written_before_are_still_read():
     content = json.loads(explanation(np.zeros((1, 1))).to_json())
     content["classes"]["data"] = [{"$type": "timestamp", "data": "2020-01-01T00:00:00"}, {"$type": "NA", "data": None}]
     assert Explanation.from_json(json.dumps(content)).classes.tolist() == [pd.Timestamp("2020"), pd.NA]
+
+
+@pytest.mark.needs("pyarrow")
+@pytest.mark.parametrize("ordered", [False, True])
+def test_categories_of_arrow_that_no_cell_has_are_kept(ordered):
+    import pyarrow as pa
+
+    codes = pa.array([1, None, 0], pa.int8())
+    column = pa.DictionaryArray.from_arrays(codes, pa.array(["low", "high", "unused"]), ordered=ordered)
+    table = pa.table({"level": column, "number": [1, 2, 3]})
+    read = again(explanation(table)).original
+    assert read.equals(table)
+    assert read["level"].type == table["level"].type
+    assert read["level"].chunk(0).dictionary.to_pylist() == ["low", "high", "unused"]
