@@ -28,14 +28,6 @@ class Confirmed(NamedTuple):
     calls: int  # predict calls that took changes back
 
 
-class _Next(NamedTuple):
-    """Points to look at again."""
-
-    at: Array  # (q,) their places
-    before: Array  # (q, A) what they were when the prices were measured
-    price: Array  # (q, A) of their changes: what taking one back costs in margin, by what it saves
-
-
 def confirm(judge: Judge, clock: Clock, points: Candidates) -> Confirmed:
     """Predict one point of every line once more and check every rule on it; `valid` is set to what holds.
 
@@ -50,10 +42,10 @@ def confirm(judge: Judge, clock: Clock, points: Candidates) -> Confirmed:
         size = judge.model.pace.groups(columns if polished else 1, size)
         at = np.arange(start, min(start + size, n))
         with clock.shared(points.row[at]):
-            look = _look(judge, points, answer, _Next(at, points.table[at], np.full((len(at), columns), UNKNOWN)))
+            at, price = _look(judge, points, answer, at, np.full((len(at), columns), UNKNOWN))
             before = judge.model.calls
-            while len(look.at):
-                look = _look(judge, points, answer, look)
+            while len(at):
+                at, price = _look(judge, points, answer, at, price)
         calls += judge.model.calls - before
         start += size
     if judge.model.is_quick and n:
@@ -85,11 +77,14 @@ def _own_answer(judge: Judge, points: Candidates) -> Answer:
     return Answer.of(proba, decision)
 
 
-def _look(judge: Judge, points: Candidates, answer: Answer, now: _Next) -> _Next:
-    """Predict some points and versions of them with fewer changes; return those that have fewer now."""
-    at, q = now.at, len(now.at)
+def _look(judge: Judge, points: Candidates, answer: Answer, at: Array, price: Array) -> tuple[Array, Array]:
+    """Predict these points (q,) and versions of them with fewer changes; return those that have fewer now.
+
+    price: (q, A) of their changes, measured by the look before. Returned likewise, of this look.
+    """
+    q = len(at)
     original, polished = judge.task.rows.table[points.row[at]], np.isfinite(points.floor[at])
-    versions = Versions.of(points.table[at], now.before, original, polished, now.price)
+    versions = Versions.of(points.table[at], original, polished, price)
     owner = at[versions.point]
     row, floor = points.row[owner], points.floor[owner]
     margin, said = _ask(judge, versions, row, q)
@@ -98,10 +93,9 @@ def _look(judge: Judge, points: Candidates, answer: Answer, now: _Next) -> _Next
     cost[:q] = points.cost[at]
     cost[(cost < floor) & (floor > LOWEST_FLOOR)] = np.inf
     best = versions.best(cost)
-    moved, table = versions.point[best], versions.tables(best)
-    points.table[at[moved]], points.cost[at[moved]] = table, cost[best]
-    before = np.where((best >= versions.sets.start)[:, None], table, versions.here[moved])
-    return _Next(at[moved], before, versions.prices(margin, cost)[moved])
+    moved = versions.point[best]
+    points.table[at[moved]], points.cost[at[moved]] = versions.tables(best), cost[best]
+    return at[moved], versions.prices(margin, cost)[moved]
 
 
 def _ask(judge: Judge, versions: Versions, row: Array, q: int) -> tuple[Array, Answer]:

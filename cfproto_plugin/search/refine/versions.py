@@ -21,44 +21,39 @@ _LEAST_SAVED = 1e-30  # by a change that costs nothing after rounding
 
 @dataclass(frozen=True)
 class Versions:
-    """N versions of q points: the points themselves, the points without one change, and `before` without a set.
+    """N versions of q points: the points themselves, each without one change, and each without sets of changes.
 
     Version i lacks the changes number first[i] to end[i] - 1 of its point, numbered as in `column`.
     """
 
     here: Array  # (q, A) the points
-    before: Array  # (q, A) what they were when the prices were measured
     original: Array  # (q, A) their rows
     column: Array  # (q, A) of change number 0, 1, ...: the lowest price first
     number: Array  # (q, A) of the change of every column
     point: Array  # (N,)
     first: Array  # (N,)
     end: Array  # (N,)
-    sets: slice  # which versions are without a set
 
     @classmethod
-    def of(cls, here: Array, before: Array, original: Array, polished: Array, price: Array) -> Versions:
+    def of(cls, here: Array, original: Array, polished: Array, price: Array) -> Versions:
         """Of points of which some (q,) are polished; price (q, A) of their changes, UNKNOWN for those not in the sets.
 
         The last change of a point is not taken back: that would be the row itself.
         """
-        price = np.where(changed(before, original), price, np.inf)
+        price = np.where(changed(here, original) & polished[:, None], price, np.inf)
         column = np.argsort(price, axis=1, kind="stable")
-        here_changed = np.take_along_axis(changed(here, original), column, axis=1) & polished[:, None]
-        one, first = np.nonzero(here_changed & (here_changed.sum(axis=1) > 1)[:, None])
-        known = (price < UNKNOWN).sum(axis=1)
-        some, size = _sets(np.where(polished, np.minimum(known, np.isfinite(price).sum(axis=1) - 1), 0))
+        changes = np.isfinite(price).sum(axis=1)
+        one, first = np.nonzero((np.arange(here.shape[1]) < changes[:, None]) & (changes > 1)[:, None])
+        some, size = _sets(np.minimum((price < UNKNOWN).sum(axis=1), changes - 1))
         each = np.arange(len(here))
         return cls(
             here,
-            before,
             original,
             column,
             np.argsort(column, axis=1),
             np.concatenate([each, one, some]),
             np.concatenate([0 * each, first, 0 * some]),
             np.concatenate([0 * each, first + 1, size]),
-            slice(len(each) + len(one), None),
         )
 
     def tables(self, at: Array) -> Array:
@@ -66,21 +61,17 @@ class Versions:
         point = self.point[at]
         number = self.number[point]
         back = (number >= self.first[at, None]) & (number < self.end[at, None])
-        table = np.where((at >= self.sets.start)[:, None], self.before[point], self.here[point])
-        return np.where(back, self.original[point], table)
+        return np.where(back, self.original[point], self.here[point])
 
     def best(self, cost: Array) -> Array:
         """The cheapest version (m,) of every point that has one beside itself; of equals the one with fewest changes.
 
-        cost: (N,) of the versions, infinite where one is not valid. Sets that cost more than their point are left out.
+        cost: (N,) of the versions, infinite where one is not valid.
         """
         q, point = len(self.here), self.point
-        cost = cost.copy()
-        cost[self.sets][cost[self.sets] > cost[point[self.sets]] * (1 + _ROUNDING)] = np.inf
-        cost[:q] = np.inf
         least = np.full(q, np.inf)
-        np.minimum.at(least, point, cost)
-        at = np.flatnonzero(np.isfinite(cost) & (cost <= least[point] * (1 + _ROUNDING)))
+        np.minimum.at(least, point[q:], cost[q:])
+        at = q + np.flatnonzero(np.isfinite(cost[q:]) & (cost[q:] <= least[point[q:]] * (1 + _ROUNDING)))
         at = at[np.lexsort((self.first[at] - self.end[at], point[at]))]
         return np.asarray(at[firsts(point[at])])
 
@@ -90,8 +81,7 @@ class Versions:
         margin, cost: (N,) of the versions; the cost is infinite where one is not valid, and the change UNKNOWN.
         """
         found = np.full(self.here.shape, UNKNOWN)
-        at = np.arange(len(self.here), self.sets.start)
-        at = at[np.isfinite(cost[at])]
+        at = np.flatnonzero((self.end - self.first == 1) & np.isfinite(cost))
         point = self.point[at]
         price = (margin[point] - margin[at]) / np.maximum(cost[point] - cost[at], _LEAST_SAVED)
         found[point, self.column[point, self.first[at]]] = price

@@ -8,9 +8,9 @@ ORIGINAL = np.zeros((2, 5))
 HERE = np.array([[1.0, 2, 3, 4, 0], [0, 0, 7, 0, 0]])
 
 
-def versions(price=None, polished=(True, True), before=HERE):
+def versions(price=None, polished=(True, True)):
     price = np.full(HERE.shape, UNKNOWN) if price is None else price
-    return Versions.of(HERE, before, ORIGINAL, np.array(polished), price)
+    return Versions.of(HERE, ORIGINAL, np.array(polished), price)
 
 
 def all_tables(made):
@@ -34,13 +34,6 @@ def test_sets_grow_by_price_and_leave_one_change():
     assert sets.tolist() == [[1, 0, 0, 4, 0], [0, 0, 0, 4, 0]]
 
 
-def test_sets_are_taken_from_the_point_at_which_prices_were_measured():
-    before = HERE + np.array([[0, 0, 0, 0, 5], [0] * 5])
-    price = np.array([[1.0, 2.0, UNKNOWN, UNKNOWN, 3.0], [UNKNOWN] * 5])
-    sets = all_tables(versions(price, before=before))[6:]
-    assert sets.tolist() == [[0, 0, 3, 4, 5], [0, 0, 3, 4, 0]]
-
-
 def test_of_equal_costs_the_fewest_changes_are_best():
     price = np.array([[3.0, 1.0, 2.0, 4.0, UNKNOWN], [1.0] * 5])
     made = versions(price)
@@ -49,13 +42,6 @@ def test_of_equal_costs_the_fewest_changes_are_best():
     cost[6] = 5.1
     assert made.best(cost).tolist() == [2]
     cost[2:] = np.inf
-    assert not len(made.best(cost))
-
-
-def test_a_set_that_costs_more_than_its_point_is_no_better():
-    made = versions(np.array([[3.0, 1.0, 2.0, 4.0, UNKNOWN], [1.0] * 5]))
-    cost = np.full(len(made.point), np.inf)
-    cost[:2], cost[6] = 5.0, 5.5
     assert not len(made.best(cost))
 
 
