@@ -25,6 +25,22 @@ def nearest_first(points: Array, classes: Array, distance: Array, allowed: Array
     return points[rows, order], np.where(count[:, None] > 0, classes[order], -1)
 
 
+def squared_lengths(points: Array) -> Array:
+    """|point|^2 of points (N, D): (N,)."""
+    return np.asarray(np.einsum("nd,nd->n", points, points))
+
+
+def squared_distances(rows: Array, points: Array, lengths: Array | None = None) -> Array:
+    """|row - point|^2 of all pairs (n, N) of rows (n, D) and points (N, D), up to rounding.
+
+    lengths: (N,) the squared lengths of the points, if they are known.
+    """
+    found = (-2 * rows) @ points.T
+    found += squared_lengths(points) if lengths is None else lengths
+    found += squared_lengths(rows)[:, None]
+    return np.asarray(found)
+
+
 def shortlist(distance: Array, count: int) -> Array:
     """Positions (n, count) of the smallest of distances (n, N), in no order; all of them if count is N or more.
 

@@ -5,11 +5,13 @@ import logging
 import networks
 import numpy as np
 import pytest
+from scipy.spatial import KDTree
 
 from cfproto_plugin import CounterfactualExplainer, SearchConfig, adapt
 from cfproto_plugin.errors import ConfigError
 from cfproto_plugin.plugins import own_copy
 from cfproto_plugin.prototypes import EncoderPrototypes, KDTreePrototypes
+from cfproto_plugin.prototypes.brute import BruteForce
 
 RNG = np.random.default_rng(5)
 Z, LABELS, Z0 = RNG.normal(size=(60, 4)), RNG.integers(0, 3, 60), RNG.normal(size=(8, 4))
@@ -36,6 +38,59 @@ def test_kdtree_prototype_is_the_kth_nearest_item_of_the_closest_class(k):
         assert np.array_equal(points[i, 0], kth[winner])
         assert (np.diff(np.linalg.norm(points[i] - z0, axis=1)) >= 0).all()
         assert not set(classes[i]) - set(np.flatnonzero(ALLOWED[i]))
+
+
+def drawn(kind):
+    """Points (1500, 20) and rows (30, 20) near and among them."""
+    rng = np.random.default_rng(7)
+    points = rng.normal(size=(1500, 20))
+    if kind == "integers":
+        points = rng.integers(0, 3, (1500, 20)).astype(float)
+    if kind == "twice":
+        points[750:] = points[:750]
+    if kind == "far from zero":
+        points += 1e6
+    if kind == "an outlier":
+        points[17] = 1e25
+    rows = np.concatenate([points[:10], points[500:520] + 0.1 * rng.normal(size=(20, 20))])
+    return (points.astype(np.float32), rows.astype(np.float32)) if kind == "32 bits" else (points, rows)
+
+
+@pytest.mark.parametrize("kind", ["normal", "integers", "twice", "far from zero", "an outlier", "32 bits"])
+def test_brute_force_finds_the_nearest_exactly_and_of_equals_the_first(kind):
+    points, rows = drawn(kind)
+    distance, index = BruteForce(points).query(rows, [1, 2, 3, 9])
+    for row, d, at in zip(rows, distance, index, strict=True):
+        exact = np.sqrt(np.square(points - row).sum(axis=1, dtype=np.float64))
+        order = np.argsort(exact, kind="stable")[[0, 1, 2, 8]]
+        assert at.tolist() == order.tolist()
+        np.testing.assert_allclose(d, exact[order], rtol=1e-12)
+
+
+def test_wide_tables_have_the_prototypes_that_trees_find():
+    points, rows = drawn("normal")
+    labels = np.arange(len(points)) % 3 % 2  # the second class is too small to be searched otherwise than by a tree
+    allowed = np.arange(2) == (np.arange(len(rows)) % 2)[:, None]
+    wide = KDTreePrototypes(per_class=4).fit(points, labels)
+    assert [type(tree) for tree in wide.trees_] == [BruteForce, KDTree]
+    found, classes = wide.nearest(rows, allowed)
+    wide.trees_ = [KDTree(part) for part in wide.points_]
+    assert np.array_equal(found, wide.nearest(rows, allowed)[0])
+    assert np.array_equal(classes, wide.nearest(rows, allowed)[1])
+
+
+def test_a_class_is_searched_only_for_rows_that_allow_it(monkeypatch):
+    asked = []
+    provider = KDTreePrototypes().fit(Z, LABELS)
+    for tree in provider.trees_:
+
+        def query(z, k, tree=tree):
+            asked.append(len(z))
+            return KDTree.query(tree, z, k=k)
+
+        monkeypatch.setattr(tree, "query", query)
+    provider.nearest(Z0, ALLOWED)
+    assert sum(asked) == ALLOWED.sum() < ALLOWED.size
 
 
 @pytest.mark.parametrize(("k", "k_type"), [(1, "mean"), (5, "mean"), (None, "mean"), (5, "point")])

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cfproto_plugin.helpers.nearest import shortlist
+from cfproto_plugin.helpers.nearest import shortlist, squared_distances
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.candidates import Candidates, candidates, join, traces
 from cfproto_plugin.search.guide import Guide
@@ -67,25 +67,17 @@ def _distances(origin: Rows, z: Array) -> tuple[Array, Array | None]:
     points, lines, low, high = (
         (part - centre).astype(np.float32) for part in (z, origin.z, origin.z_lower, origin.z_upper)
     )
-    near = _squared(lines[:, ~bounded], points[:, ~bounded])
+    near = squared_distances(lines[:, ~bounded], points[:, ~bounded])
     if not bounded.any():
         return near, None
     fixed = bounded & (low == lines).all(axis=0) & (high == lines).all(axis=0)
-    moved = _squared(lines[:, fixed], points[:, fixed])
+    moved = squared_distances(lines[:, fixed], points[:, fixed])
     for column in np.flatnonzero(bounded & ~fixed).tolist():
         value = points[:, column]
         inside = np.minimum(np.maximum(value, low[:, [column]]), high[:, [column]])
         near += np.square(inside - lines[:, [column]])
         moved += np.square(inside - value)
     return near, moved
-
-
-def _squared(lines: Array, points: Array) -> Array:
-    """|line - point|^2 of all pairs (n, N), up to the rounding of 32 bits."""
-    found = (-2 * lines) @ points.T
-    found += np.einsum("nd,nd->n", points, points)
-    found += np.einsum("nd,nd->n", lines, lines)[:, None]
-    return np.asarray(found)
 
 
 def _candidates(judge: Judge, guide: Guide, rows: Array, z: Array, at: Array) -> Candidates:
