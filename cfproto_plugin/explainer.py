@@ -217,6 +217,7 @@ class CounterfactualExplainer:
             seconds=lines.seconds + (seconds - lines.seconds.sum()) / len(lines.group),
             row=lines.group,
             feature_names=None if columns.names is None else tuple(map(str, columns.names)),
+            deviations=fitted.deviations,
             meta={
                 "adapter": fitted.classifier.name,
                 "method": fitted.guide.plan.method,

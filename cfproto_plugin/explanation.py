@@ -19,7 +19,7 @@ from cfproto_plugin.errors import InputError
 from cfproto_plugin.files.exact_json import decode, encode
 from cfproto_plugin.helpers.kinds import cells_of, library_of, load_pandas, take, to_pandas
 from cfproto_plugin.helpers.native import Kind
-from cfproto_plugin.report import as_html, as_text
+from cfproto_plugin.report import as_html, as_sentence, as_text, number_dtypes, plain_cell
 from cfproto_plugin.tables.cells import is_missing, key_of
 from cfproto_plugin.tables.geometry import changed
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cfproto_plugin.protocols import Array
 
 FORMAT = "cfproto-explanation/1"
-_SHARED = ("classes", "feature_names", "meta")  # the same for every line; all other fields have one entry per line
+_SHARED = ("classes", "feature_names", "deviations", "meta")  # one for all lines; other fields have one entry each
 _UNKNOWN: Any = None  # stands for one missing value per line; older JSON lacks some fields
 
 
@@ -56,6 +56,7 @@ class Explanation:
     original_proba, counterfactual_proba: (n, k), columns in the order of `classes`.
     n_steps, seconds: the gradient steps as the paper counts them, and the time of the line.
     row: the row of x that the line belongs to.
+    deviations: (columns,) standard deviations of the training data, NaN for categories; None for images.
 
     Arrays are read-only. DataFrames are not, but they are copies: writing into them does not reach the user's rows.
     """
@@ -77,6 +78,7 @@ class Explanation:
     seconds: Array
     row: Array
     feature_names: tuple[str, ...] | None
+    deviations: Array | None = field(default=None, kw_only=True)
     meta: dict[str, Any]
 
     def __post_init__(self) -> None:
@@ -160,14 +162,19 @@ class Explanation:
         return _signed(self.counterfactual) - _signed(self.original)
 
     def changes(self) -> list[Change]:
-        """Every cell that differs, line by line in the order of the features. Two missing values do not differ."""
+        """Every cell that differs, line by line in the order of the features. Two missing values do not differ.
+
+        A float32 is given as its shortest decimal, which is the same float32 again.
+        """
         before, after, names = cells_of(self.original), cells_of(self.counterfactual), self.column_names
-        return [
-            Change(
-                int(self.row[at[0]]), at[1:] if names is None else names[at[1]], _plain(before[at]), _plain(after[at])
-            )
-            for at in map(tuple, np.argwhere(self._changed()).tolist())
-        ]
+        dtypes = number_dtypes(self.original)
+
+        def change(at: tuple[int, ...]) -> Change:
+            dtype = dtypes[at[1]] if dtypes else None
+            feature = at[1:] if names is None else names[at[1]]
+            return Change(int(self.row[at[0]]), feature, plain_cell(before[at], dtype), plain_cell(after[at], dtype))
+
+        return [change(tuple(at)) for at in np.argwhere(self._changed()).tolist()]
 
     def changes_frame(self) -> Any:
         """`changes` as a pandas DataFrame with the columns row, feature, before and after."""
@@ -229,6 +236,10 @@ class Explanation:
                 f"this explanation is damaged ({error}); write it again with Explanation.to_json()"
             ) from error
 
+    def sentence(self, line: int = 0) -> str:
+        """A line in words: Had income been 2811 instead of 2481, the model would have said granted (53 %)."""
+        return as_sentence(self[line])
+
     def __repr__(self) -> str:
         return as_text(self, shutil.get_terminal_size().columns)
 
@@ -257,10 +268,6 @@ class Explanation:
 def _is_name(text: Any) -> bool:
     """Whether it is a path, or a text that ends as the name of a JSON file does."""
     return isinstance(text, os.PathLike) or (isinstance(text, str) and text.lower().endswith(".json"))
-
-
-def _plain(cell: Any) -> Any:
-    return cell.item() if isinstance(cell, np.generic) else cell
 
 
 def _holds_objects(x: Any) -> Array:

@@ -28,6 +28,7 @@ from cfproto_plugin.search.targets import names_of
 from cfproto_plugin.search.training import training_answer
 from cfproto_plugin.search.tuning import Tuning
 from cfproto_plugin.tables.columns import Columns
+from cfproto_plugin.tables.geometry import filled
 from cfproto_plugin.tables.space import FeatureSpace
 
 log = logging.getLogger(__name__)
@@ -65,6 +66,7 @@ class Fitted:
     noise: tuple[tuple[str, Noise], ...]  # of tables of these dtypes; the first is that of the training data
     fingerprint: Fingerprint
     tuning: Tuning = field(default_factory=Tuning)
+    deviations: Array | None = None  # (columns,) of the numbers of a table, NaN for categories; None for images
 
     @classmethod
     def learn(
@@ -115,7 +117,17 @@ class Fitted:
         k = None if not isinstance(prototypes, str) else config.k or _default_k(prototypes, models.encoder)
         noise = _noise(models.classifier, model, train, answer)
         fingerprint = Fingerprint.take(model, given, answer, noise[0][1], classes)
-        return cls(models.classifier, space, classes, absent, _settled(config, plan, k), guide, noise, fingerprint)
+        return cls(
+            models.classifier,
+            space,
+            classes,
+            absent,
+            _settled(config, plan, k),
+            guide,
+            noise,
+            fingerprint,
+            deviations=_deviations(columns, train),
+        )
 
     def noise_of(self, dtype: np.dtype[Any]) -> Noise:
         """What a margin must exceed in a table of this dtype."""
@@ -187,6 +199,18 @@ def _settled(config: SearchConfig, plan: Plan, k: Any) -> SearchConfig:
         k=k,
         polish=plan.polish,
     )
+
+
+def _deviations(columns: Columns, train: Array) -> Array | None:
+    """The standard deviations of the user's columns in training rows (n, A); NaN for categories, None for images."""
+    if len(columns.shape) > 1:
+        return None
+    found = np.full(columns.shape, np.nan)
+    spread = np.nanstd(filled(train)[0], axis=0)
+    for at, attribute in enumerate(columns.attributes):
+        if attribute.levels is None:
+            found[attribute.sources[0]] = spread[at]
+    return found
 
 
 def _default_k(prototypes: str, encoder: Adapted | None) -> int:

@@ -24,7 +24,8 @@ from cfproto_plugin.search.how import How
 from cfproto_plugin.tables.geometry import changed
 
 DOCS = Path(__file__).parent.parent / "docs"
-LINE_FIELDS = [f.name for f in dataclasses.fields(Explanation) if f.name not in {"classes", "feature_names", "meta"}]
+SHARED = {"classes", "feature_names", "deviations", "meta"}
+LINE_FIELDS = [f.name for f in dataclasses.fields(Explanation) if f.name not in SHARED]
 
 
 def explanation(original, counterfactual, **fields):

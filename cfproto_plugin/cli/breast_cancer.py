@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cfproto_plugin.errors import ModelError
-from cfproto_plugin.report import aligned, counted, pair, ranked, write_report
+from cfproto_plugin.report import aligned, as_sentence, counted, ranked, value_text, write_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 _HELD_BACK = 100
 _SHOWN = 6
+_WIDTH = 100
 
 
 def run(rows: int, output: Path, say: Callable[[str], object]) -> Explanation:
@@ -79,8 +81,9 @@ def _lines(line: Explanation) -> list[str]:
         return [f"{heading}, {line.status[0]}: {line.message[0]}"]
     heading += f" -> {line.counterfactual_class[0]} ({line.counterfactual_proba.max():.0%})"
     changes = ranked(line)
-    rows = [(str(change.feature), *pair(change.before, change.after)) for change in changes[:_SHOWN]]
-    table = aligned([("feature", "before", "after"), *rows], right=(1, 2))
+    rows = [(str(c.feature), value_text(c.before), "->", value_text(c.after)) for c in changes[:_SHOWN]]
+    table = aligned([("feature", "before", "", "after"), *rows], right=(1, 3))
     hidden = len(changes) - len(rows)
     rest = [f"  and {counted(hidden, 'smaller change')}"] if hidden else []
-    return [heading, *(f"  {text}" for text in table), *rest]
+    said = textwrap.wrap(as_sentence(line), _WIDTH)
+    return [heading, *(f"  {text}" for text in [*said, *table]), *rest]

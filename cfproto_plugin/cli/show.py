@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from cfproto_plugin.helpers.kinds import load_pandas
-from cfproto_plugin.report import aligned, pair, ranked
+from cfproto_plugin.report import aligned, as_sentence, number_dtypes, plain_cell, ranked, value_text
 from cfproto_plugin.tables.cells import is_missing
 
 if TYPE_CHECKING:
     from cfproto_plugin.explanation import Explanation
 
 _SUMMARY = 8  # columns of Explanation.to_frame before those of the features
+_CHANGES = 20  # of one row that are listed
 _LISTED = 8  # rows that are named for one reason
 
 
@@ -23,15 +22,24 @@ def explained(explanation: Explanation) -> Explanation:
 
 
 def as_lines(explanation: Explanation) -> list[str]:
-    """An aligned table with a line per change, largest first; the row and its classes stand on its first line."""
-    lines = [("row", "class", "p", "feature", "before", "after")]
+    """An aligned table with a line per change, largest first; then a sentence for every counterfactual.
+
+    The row and its classes stand on its first line. Beyond twenty changes the number of the others is named.
+    """
+    lines = [("row", "class", "p", "feature", "before", "", "after")]
     for line in explained(explanation):
         classes = f"{line.original_class[0]} -> {line.counterfactual_class[0]}"
         head = (str(line.row[0]), classes, f"{line.new_class_proba[1][0]:.2f}")
-        changes = [(str(change.feature), *pair(change.before, change.after)) for change in ranked(line)]
-        for at, change in enumerate(changes or [("(no change)", "", "")]):
+        changes = [(str(c.feature), value_text(c.before), "->", value_text(c.after)) for c in ranked(line)]
+        hidden = len(changes) - _CHANGES
+        if hidden > 0:
+            changes = [*changes[:_CHANGES], (f"and {hidden} more", "", "", "")]
+        for at, change in enumerate(changes or [("(no change)", "", "", "")]):
             lines.append((*(head if at == 0 else ("", "", "")), *change))
-    return aligned(lines, right=(0, 4, 5)) if len(lines) > 1 else []
+    if len(lines) == 1:
+        return []
+    said = [f"row {line.row[0]}: {as_sentence(line)}" for line in explained(explanation)]
+    return [*aligned(lines, right=(0, 4, 6)), "", *said]
 
 
 def failures(explanation: Explanation) -> list[str]:
@@ -61,7 +69,11 @@ def as_table(explanation: Explanation) -> Any:
 def as_records(explanation: Explanation) -> list[dict[str, Any]]:
     """One dictionary per line, of types that JSON has; missing values are None."""
     before, after = explanation.new_class_proba
-    columns = {name: explanation.counterfactual[name].tolist() for name in explanation.counterfactual.columns}
+    rows = explanation.counterfactual
+    columns = {
+        name: [_plain(value, dtype) for value in rows[name].tolist()]
+        for name, dtype in zip(rows.columns, number_dtypes(rows), strict=True)
+    }
     return [
         {
             "row": int(line.row[0]),
@@ -71,20 +83,19 @@ def as_records(explanation: Explanation) -> list[dict[str, Any]]:
             "counterfactual_class": _plain(line.counterfactual_class[0]),
             "proba_before": _plain(before[at]),
             "proba_after": _plain(after[at]),
+            "sentence": as_sentence(line),
             "changes": [
                 {"feature": change.feature, "before": _plain(change.before), "after": _plain(change.after)}
                 for change in ranked(line)
             ],
-            "counterfactual": {name: _plain(values[at]) for name, values in columns.items()} if line.found[0] else None,
+            "counterfactual": {name: values[at] for name, values in columns.items()} if line.found[0] else None,
         }
         for at, line in enumerate(explanation)
     ]
 
 
-def _plain(value: Any) -> Any:
-    if is_missing(value):
-        return None
-    return value.item() if isinstance(value, np.generic) else value
+def _plain(value: Any, dtype: Any = None) -> Any:
+    return None if is_missing(value) else plain_cell(value, dtype)
 
 
 def _rows(rows: list[str]) -> str:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from cfproto_plugin.helpers.kinds import cells_of
 from cfproto_plugin.report.pictures import pictures
+from cfproto_plugin.report.ranking import ranked, scales_of, size_of
+from cfproto_plugin.report.sentences import as_sentence
 from cfproto_plugin.report.style import CSS
-from cfproto_plugin.report.words import classes_text, counted, feature_name, pair, ranked, swing, value_text
+from cfproto_plugin.report.words import classes_text, counted, feature_name, number_dtypes, plain_cell, value_text
 
 if TYPE_CHECKING:
     import os
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from cfproto_plugin.explanation import Change, Explanation
 
 _NOTEBOOK_CARDS = 10
-_SHOWN = 12
+_SHOWN = 20  # changes in full
 _CALLS = (
     ("n_predict_calls", "predict calls", "predict call"),
     ("n_predicted_rows", "rows predicted", "row predicted"),
@@ -53,14 +55,15 @@ def write_report(
 
 
 def _card(line: Explanation) -> str:
-    """One line: its classes and probabilities, then its changes, or the pictures before and after."""
+    """One line: its classes and probabilities, a sentence, then its changes, or the pictures before and after."""
     status = str(line.status[0])
     row = f'<span class="row">{escape(_row_name(line))}</span>'
     badge = f'<span class="badge {escape(status)}">{escape(status.replace("_", " "))}</span>'
     head = f'<div class="head">{row}<span class="class">{escape(classes_text(line, "→"))}</span>{badge}</div>'
     details = pictures(line) or _table(line)
-    note = f'<p class="note">{escape(str(line.message[0]))}</p>'
-    return f'<section class="card">{head}{_proba(line)}{details}{note}</section>'
+    said = f'<p class="said">{escape(as_sentence(line))}</p>'
+    note = f'<p class="note">{escape(str(line.message[0]))}</p>' if line.n_changes[0] else ""
+    return f'<section class="card">{head}{_proba(line)}{said}{details}{note}</section>'
 
 
 def _row_name(line: Explanation) -> str:
@@ -84,14 +87,17 @@ def _proba(line: Explanation) -> str:
 
 def _table(line: Explanation) -> str:
     """The changed features, before and after, with a bar; the smallest and the unchanged ones are folded away."""
-    changes = ranked(line)
-    rows = [_table_row(change) for change in changes]
+    changes, scales = ranked(line), scales_of(line)
+    sizes = [size_of(change, scales) for change in changes]
+    full = 1.0 if scales is None else max(1.0, *map(abs, sizes)) if sizes else 1.0
+    rows = [_table_row(change, size, size / full, scales) for change, size in zip(changes, sizes, strict=True)]
     heads = "<tr><th>feature</th><th>before</th><th>after</th><th>change</th><th class='bar'></th></tr>"
     shown, rest = (f'<table class="changes">{heads}{"".join(r)}</table>' for r in (rows[:_SHOWN], rows[_SHOWN:]))
     smaller = _folded(counted(len(changes) - _SHOWN, "smaller change"), rest) if len(rows) > _SHOWN else ""
     changed = {change.feature for change in changes}
-    values = zip(line.column_names or (), cells_of(line.original)[0], strict=False)
-    same = [(name, value_text(value)) for name, value in values if name not in changed]
+    cells, dtypes = cells_of(line.original)[0], number_dtypes(line.original)
+    values = zip(line.column_names or (), cells, dtypes or [None] * len(cells), strict=False)
+    same = [(name, value_text(plain_cell(value, dtype))) for name, value, dtype in values if name not in changed]
     noun = "unchanged feature" if line.found[0] else "feature"
     return f"{shown if rows else ''}{smaller}{_folded(counted(len(same), noun), _list(same)) if same else ''}"
 
@@ -104,19 +110,24 @@ def _list(items: Sequence[tuple[str, str]]) -> str:
     return f"<dl>{''.join(f'<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>' for k, v in items)}</dl>"
 
 
-def _table_row(change: Change) -> str:
-    before, after = pair(change.before, change.after)
-    size = swing(change)
-    side = f"left:50%;width:{size / 2:.1%}" if size > 0 else f"right:50%;width:{-size / 2:.1%}"
+def _table_row(change: Change, size: float, width: float, scales: dict[str, float] | None) -> str:
+    """A change, its size and a bar: width is -1 to 1 of the room to either side."""
+    before, after = value_text(change.before), value_text(change.after)
+    side = f"left:50%;width:{width / 2:.1%}" if size > 0 else f"right:50%;width:{-width / 2:.1%}"
     bar = f'<span class="swing"><i class="{"more" if size > 0 else "less"}" style="{side}"></i></span>' if size else ""
     cells = f'<td>{escape(feature_name(change))}</td><td>{escape(before)}</td><td class="after">{escape(after)}</td>'
-    return f'<tr>{cells}<td class="dim">{_percent(change) if size else ""}</td><td class="bar">{bar}</td></tr>'
+    return f'<tr>{cells}<td class="dim">{_how_much(change, size, scales)}</td><td class="bar">{bar}</td></tr>'
 
 
-def _percent(change: Change) -> str:
-    """The change in percent of the value before; nothing if that value is 0 or the change rounds to 0."""
+def _how_much(change: Change, size: float, scales: dict[str, float] | None) -> str:
+    """The change in standard deviations, without these in percent of the value before; nothing if it is no number."""
+    if not size:
+        return ""
+    if scales is not None:
+        digits = ".2g" if abs(size) < 1 else ".1f"
+        return f"{size:+,{digits}} sd".replace("-", "−")  # noqa: RUF001 a minus sign as wide as the plus
     percent = round(100 * (change.after - change.before) / abs(change.before)) if change.before else 0
-    return f"{percent:+,}%".replace("-", "−") if percent else ""  # noqa: RUF001 a minus sign as wide as the plus
+    return f"{percent:+,}%".replace("-", "−") if percent else ""  # noqa: RUF001
 
 
 def _summary(explanation: Explanation) -> str:
@@ -131,7 +142,7 @@ def _summary(explanation: Explanation) -> str:
     else:
         tiles += [(k, f"{v:,}") for k, v in counts.items()]
     if "seconds" in meta:
-        tiles.append(("seconds", value_text(float(meta["seconds"]), 3)))
+        tiles.append(("seconds", f"{float(meta['seconds']):.3g}"))
     tiles += [(label if meta[key] != 1 else one, f"{meta[key]:,}") for key, label, one in _CALLS if key in meta]
     shown = "".join(
         f'<div class="tile"><b>{value}</b><span class="dim">{escape(label)}</span></div>' for label, value in tiles

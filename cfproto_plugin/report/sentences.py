@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cfproto_plugin.report.words import counted, either
+import numpy as np
+
+from cfproto_plugin.report.ranking import ranked
+from cfproto_plugin.report.words import both, counted, either, feature_name, percent, value_text
 from cfproto_plugin.search.how import How
 
+if TYPE_CHECKING:
+    from cfproto_plugin.explanation import Explanation
+
+_NAMED = 4  # changes that a sentence names
 _ROUTES = {
     "path": "on the path to a prototype",
     "latent": "on the path to a prototype",
@@ -21,6 +28,41 @@ _UNTIL_POLISHED = {  # no point on the route had the class before it was polishe
     "latent": "on the way to a prototype",
 }
 _MOVED = ", moved inside the rules"
+
+
+def as_sentence(line: Explanation) -> str:
+    """What would have had to be different, or why there is no answer, for an explanation of one line."""
+    if not line.found[0]:
+        return _no_answer(line)
+    label, proba = line.counterfactual_class[0], percent(float(line.new_class_proba[1][0]))
+    count = int(line.n_changes[0])
+    if not count:
+        return f"The model says {label} already ({proba}): nothing has to change."
+    said = f"the model would have said {label} ({proba})"
+    if line.original_class[0] == label:
+        said = f"every rule would hold, and {said} as before"
+    return f"Had {_differences(line, count)}, {said}."
+
+
+def _no_answer(line: Explanation) -> str:
+    reason = str(line.message[0]).rstrip(".")
+    if line.status[0] == "error":
+        return f"This row was not explained: {reason}."
+    says = f"The model says {line.original_class[0]}; "
+    if line.status[0] == "infeasible":
+        return f"{says}there can be no counterfactual: {reason}."
+    return f"{says}no counterfactual was found: {reason}."
+
+
+def _differences(line: Explanation, count: int) -> str:
+    """`a been 1 instead of 2 and b 3 instead of 4`; the largest by name, images by the number of their pixels."""
+    if line.column_names is None:
+        return f"{count:,} of {np.size(line.original):,} values been different"
+    changes = ranked(line)
+    parts = [f"{feature_name(c)} been {value_text(c.after)} instead of {value_text(c.before)}" for c in changes[:1]]
+    parts += [f"{feature_name(c)} {value_text(c.after)} instead of {value_text(c.before)}" for c in changes[1:_NAMED]]
+    hidden = len(changes) - _NAMED
+    return both(parts) if hidden <= 0 else f"{', '.join(parts)}, and {counted(hidden, 'more change')}"
 
 
 def how_in_words(how: How, *, label: Any, n_changes: int, cost: float, ruled: bool = False) -> str:

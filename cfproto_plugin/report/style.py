@@ -24,8 +24,9 @@ CSS = """
   border-top:1px solid #80808030;text-align:right}
 .cfp .changes th{font-weight:400;font-size:12px;opacity:.66;border-top:0}
 .cfp .changes :first-child{text-align:left;padding-left:0}.cfp .changes td.after{font-weight:600}
-.cfp .changes th{width:14%}.cfp .changes th:first-child{width:30%}
-.cfp .changes .bar{width:30%;padding-right:0}.cfp .changes td{overflow-wrap:anywhere}
+.cfp .changes th{width:19%}.cfp .changes th:first-child{width:27%}.cfp .changes th:nth-child(4){width:12%}
+.cfp .changes .bar{width:23%;padding-right:0}.cfp .changes td{overflow-wrap:anywhere}
+.cfp .said{margin:8px 0 2px}
 .cfp .note{opacity:.66;margin-top:8px;font-size:13px}.cfp .note:empty{display:none}
 .cfp .swing{display:block;position:relative;height:12px;
   background:linear-gradient(#80808070,#80808070) 50%/1px 100% no-repeat}

@@ -6,12 +6,15 @@ import textwrap
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from cfproto_plugin.report.words import aligned, classes_text, counted, feature_name, pair, ranked
+from cfproto_plugin.report.ranking import ranked
+from cfproto_plugin.report.sentences import as_sentence
+from cfproto_plugin.report.words import aligned, classes_text, counted, feature_name, value_text
 
 if TYPE_CHECKING:
     from cfproto_plugin.explanation import Explanation
 
-_TEXT_LINES = 12
+_TEXT_LINES = 12  # rows of a table
+_CHANGES = 20  # of one row, in full
 _INDENT = " " * 5  # of what stands below a row
 _TEXT_ROOM = 64  # characters; with less room beside a row its changes go below it
 
@@ -61,15 +64,16 @@ def _cells(line: Explanation) -> tuple[str, ...]:
 
 
 def _single(line: Explanation, width: int) -> list[str]:
-    """One counterfactual in full: its classes and message, then a table of its changes."""
+    """One counterfactual in full: its classes, a sentence, a table of its changes, and how it was found."""
     proba = f" (p = {line.new_class_proba[1][0]:.2f})" if line.found[0] else ""
     heading = f"row {line.row[0]}: {classes_text(line, '->')}{proba}"
     changes = ranked(line)
-    rows = [(feature_name(c), b, "->", a) for c in changes[:_TEXT_LINES] for b, a in [pair(c.before, c.after)]]
+    rows = [(feature_name(c), value_text(c.before), "->", value_text(c.after)) for c in changes[:_CHANGES]]
     hidden = len(changes) - len(rows)
     table = ["  " + row for row in aligned(rows, right=(1, 3))] if rows else []
-    lines = [heading, *_wrapped(str(line.message[0]), width), *table]
-    return [_clip(text, width) for text in lines if text] + ([f"  ... and {hidden} more"] if hidden else [])
+    lines = [heading, *_wrapped(as_sentence(line), width), *table, *([f"  and {hidden} more"] if hidden else [])]
+    lines += _wrapped(str(line.message[0]), width) if changes else []
+    return [_clip(text, width) for text in lines if text]
 
 
 def _wrapped(text: str, width: int) -> list[str]:
@@ -83,8 +87,8 @@ def _largest(line: Explanation, width: int) -> list[str]:
         return _wrapped(str(line.message[0]), width)
     text = ""
     for i, change in enumerate(changes):
-        before, after = pair(change.before, change.after)
-        longer = text + ", " * bool(i) + f"{feature_name(change)} {before} -> {after}"
+        values = f"{value_text(change.before)} -> {value_text(change.after)}"
+        longer = text + ", " * bool(i) + f"{feature_name(change)} {values}"
         rest = len(changes) - i - 1
         if i and len(longer) + (len(f", +{rest} more") if rest else 0) > width:
             return [f"{text}, +{len(changes) - i} more"]

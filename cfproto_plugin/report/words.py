@@ -2,34 +2,53 @@
 
 from __future__ import annotations
 
-import math
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cfproto_plugin.helpers.kinds import library_of, take, to_pandas
+from cfproto_plugin.tables.cells import is_missing, number_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cfproto_plugin.explanation import Change, Explanation
 
-_DIGITS = 4
-_LARGEST_PLAIN = 9  # numbers from 1e9 and below 1e-4 are written with an exponent
+_DOUBLE = 8  # bytes
 
 
-def pair(before: Any, after: Any) -> tuple[str, str]:
-    """Both values with four significant digits, or with as many as it takes to tell them apart."""
-    texts = [(value_text(before, digits), value_text(after, digits)) for digits in range(_DIGITS, 18)]
-    return next((text for text in texts if text[0] != text[1]), texts[-1])
+def value_text(value: Any) -> str:
+    """A value with every digit: a float by its shortest decimal, anything else as Python prints it."""
+    if is_missing(value):
+        return "missing"
+    if isinstance(value, Real) and not isinstance(value, (bool, Integral)):
+        return str(value).removesuffix(".0")
+    return str(value)
 
 
-def value_text(value: Any, digits: int = _DIGITS) -> str:
-    """A float with that many significant digits and no trailing zeros; anything else as Python prints it."""
-    if not isinstance(value, Real) or isinstance(value, (bool, Integral)) or not math.isfinite(value) or value == 0:
-        return f"{value:g}" if isinstance(value, float) else str(value)
-    exponent = math.floor(math.log10(abs(value)))
-    if not -_DIGITS <= exponent < _LARGEST_PLAIN:
-        return f"{value:.{digits}g}"
-    text = f"{value:.{max(digits - 1 - exponent, 0)}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+def percent(proba: float) -> str:
+    """58 %; >99 % and <1 % where rounding would make it certain."""
+    whole = round(100 * proba)
+    if whole in {0, 100} and proba not in {0, 1}:
+        return ">99 %" if whole else "<1 %"
+    return f"{whole} %"
+
+
+def plain_cell(cell: Any, dtype: Any = None) -> Any:
+    """A cell as a plain Python object; one of a column of narrow floats (dtype) as its shortest decimal.
+
+    The float32 next to 0.1 is 0.1, which is the same number again in a float32 column.
+    """
+    dtype = cell.dtype if isinstance(cell, np.floating) else dtype
+    if dtype is not None and dtype.kind == "f" and dtype.itemsize < _DOUBLE and isinstance(cell, (float, np.floating)):
+        return float(str(dtype.type(cell)))
+    return cell.item() if isinstance(cell, np.generic) else cell
+
+
+def number_dtypes(x: Any) -> list[Any]:
+    """The dtypes of the columns of a frame, None for one that holds no numbers; empty for an array."""
+    return [] if library_of(x) is None else [number_dtype(dtype) for dtype in to_pandas(take(x, slice(0, 1))).dtypes]
 
 
 def aligned(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
@@ -37,22 +56,6 @@ def aligned(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[st
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     sides = [">" if j in right else "<" for j in range(len(widths))]
     return ["  ".join(f"{c:{s}{w}}" for c, s, w in zip(row, sides, widths, strict=True)).rstrip() for row in rows]
-
-
-def ranked(explanation: Explanation) -> list[Change]:
-    """The changes, largest first: pixels by their difference, columns by `swing`, cells that are no numbers on top."""
-    if explanation.column_names is None:
-        return sorted(explanation.changes(), key=lambda change: -abs(change.after - change.before))
-    return sorted(explanation.changes(), key=lambda change: -abs(swing(change) or math.inf))
-
-
-def swing(change: Change) -> float:
-    """The change divided by the larger absolute value, cut to [-1, 1]; 0 if one of the two is not a finite number."""
-    before, after = change.before, change.after
-    numbers = isinstance(before, Real) and isinstance(after, Real) and not isinstance(before, bool)
-    if not numbers or not (math.isfinite(before) and math.isfinite(after)):
-        return 0.0
-    return min(max(float(after - before) / float(max(abs(before), abs(after))), -1.0), 1.0)
 
 
 def feature_name(change: Change) -> str:
@@ -77,3 +80,9 @@ def either(names: Sequence[str]) -> str:
     """`a`, `a or b`, `a, b or c`."""
     *others, last = names
     return f"{', '.join(others)} or {last}" if others else last
+
+
+def both(parts: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    *others, last = parts
+    return f"{', '.join(others)} and {last}" if others else last

@@ -136,7 +136,10 @@ def test_columns_are_matched_by_name_and_written_in_the_order_of_the_rows(folder
 
 def test_changes_are_printed_as_one_aligned_table(folder):
     result = explain(folder, "model.json", "--limit", 2)
-    head, *lines = result.stdout.splitlines()
+    table, said = result.stdout.strip("\n").split("\n\n")
+    head, *lines = table.splitlines()
+    assert [line.split(" Had ")[0] for line in said.splitlines()] == ["row 0:", "row 1:"]
+    assert all(" instead of " in line and "the model would have said " in line for line in said.splitlines())
     assert head.split() == ["row", "class", "p", "feature", "before", "after"]
     first, second = (next(line for line in lines if line.startswith(f"  {row}  ")) for row in "01")
     assert first.split()[1:4] == ["1", "->", "0"]

@@ -1,6 +1,7 @@
 """How an explanation looks in a terminal, in a notebook and as a file."""
 
 import base64
+import json
 import re
 import struct
 import zlib
@@ -12,10 +13,11 @@ import pandas as pd
 import pytest
 
 from cfproto_plugin.explanation import Explanation
-from cfproto_plugin.report import aligned, as_html, as_text, how_in_words, pair, ranked, write_report
+from cfproto_plugin.report import aligned, as_html, as_text, how_in_words, ranked, value_text, write_report
 from cfproto_plugin.search.how import How
 
 FALLBACK = "class 1 reached on the way to a training row of that class"
+BOTH = "weight been 5 instead of 10 and ratio 0.55 instead of 0.5"
 EVIL = "<script>alert('x')</script>&"
 META = {
     "adapter": "xgboost",
@@ -89,29 +91,119 @@ def pixels(tag):
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "shown"),
+    ("value", "shown"),
     [
-        (1156.23, 880.0, ("1156", "880")),
-        (0.012345, 0.5, ("0.01235", "0.5")),
-        (386.1, 386.09998, ("386.1", "386.09998")),
-        (1e-7, 2.5e12, ("1e-07", "2.5e+12")),
-        (123456, 7, ("123456", "7")),
-        ("Private", "State", ("Private", "State")),
-        (True, False, ("True", "False")),
-        (0.0, float("nan"), ("0", "nan")),
-        (-0.5, 0.0, ("-0.5", "0")),
+        (1156.23, "1156.23"),
+        (880.0, "880"),
+        (0.1 + 0.2, "0.30000000000000004"),
+        (386.09998, "386.09998"),
+        (1e-7, "1e-07"),
+        (2.5e12, "2500000000000"),
+        (np.float32(0.1), "0.1"),
+        (123456, "123456"),
+        ("Private", "Private"),
+        (True, "True"),
+        (float("nan"), "missing"),
+        (None, "missing"),
+        (-0.5, "-0.5"),
     ],
 )
-def test_values_are_short_but_differ_where_they_differ(before, after, shown):
-    assert pair(before, after) == shown
+def test_a_value_is_shown_with_every_digit_and_none_that_it_does_not_need(value, shown):
+    assert value_text(value) == shown
+    if isinstance(value, float) and not np.isnan(value):
+        assert float(shown) == value
 
 
-def test_neighbouring_floats_are_told_apart():
-    before, after = pair(0.1, float(np.nextafter(0.1, 1)))
-    assert before != after
+@pytest.mark.parametrize("frame", [False, True])
+def test_a_float32_is_shown_and_listed_as_its_shortest_decimal(frame):
+    before, after = np.array([[0.1, 2.0]], dtype=np.float32), np.array([[0.7, 2.0]], dtype=np.float32)
+    if frame:
+        before, after = (pd.DataFrame(x, columns=["a", "b"]) for x in (before, after))
+    e = explanation(before, after, names=("a", "b"))
+    assert e.changes()[0][2:] == (0.1, 0.7)
+    assert np.float32(e.changes()[0].after) == np.float32(0.7)
+    for text in (as_text(e, 100), as_html(e), e.sentence()):
+        assert "0.1" in text
+        assert "0.10000000149" not in text
 
 
-def test_the_largest_relative_change_comes_first_and_words_come_before_numbers():
+def test_the_largest_change_in_standard_deviations_comes_first_and_a_category_counts_as_one():
+    before = pd.DataFrame({"big": [1000.0], "small": [0.1], "word": ["a"], "tiny": [1.0]})
+    after = pd.DataFrame({"big": [1100.0], "small": [0.2], "word": ["b"], "tiny": [1.5]})
+    e = explanation(before, after, names=tuple(before.columns))
+    e = replace(e, deviations=np.array([20.0, 1.0, np.nan, 1.0]))
+    assert [change.feature for change in ranked(e)] == ["big", "word", "tiny", "small"]
+    bars = [attrs["style"] for tag, attrs in Outline(as_html(e)).tags if attrs.get("class") in {"less", "more"}]
+    assert bars == ["left:50%;width:50.0%", "left:50%;width:5.0%", "left:50%;width:1.0%"]
+    assert "big|1000|1100|+5.0 sd|" in Outline(as_html(e)).text
+    assert [change.feature for change in ranked(Explanation.from_json(e.to_json()))] == ["big", "word", "tiny", "small"]
+
+
+def test_json_without_standard_deviations_keeps_the_order_by_relative_change():
+    e = table(1)
+    content = json.loads(replace(e, deviations=np.array([1.0, 1000.0, 0.01])).to_json())
+    del content["deviations"]
+    assert [change.feature for change in ranked(Explanation.from_json(json.dumps(content)))] == ["weight", "ratio"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        (
+            {},
+            f"Had {BOTH}, the model would have said yes (75 %).",
+        ),
+        (
+            {"original_class": np.array(["yes"], dtype=object)},
+            f"Had {BOTH}, every rule would hold, and the model would have said yes (75 %) as before.",
+        ),
+        (
+            {"counterfactual_proba": np.array([[0.001, 0.999]])},
+            f"Had {BOTH}, the model would have said yes (>99 %).",
+        ),
+        (
+            {"counterfactual": np.array([[1.0, 10.0, 0.5]]), "counterfactual_class": np.array(["no"], dtype=object)},
+            "The model says no already (25 %): nothing has to change.",
+        ),
+        (
+            {"status": np.array(["not_found"], dtype=object), "message": np.array(["no point was yes"], dtype=object)},
+            "The model says no; no counterfactual was found: no point was yes.",
+        ),
+        (
+            {"status": np.array(["infeasible"], dtype=object), "message": np.array(["all fixed"], dtype=object)},
+            "The model says no; there can be no counterfactual: all fixed.",
+        ),
+        (
+            {"status": np.array(["error"], dtype=object), "message": np.array(["row 0 is text."], dtype=object)},
+            "This row was not explained: row 0 is text.",
+        ),
+    ],
+)
+def test_every_line_has_a_sentence(fields, said):
+    e = replace(table(1), **fields)
+    assert e.sentence() == said
+    assert said in " ".join(as_text(e, 70).split())
+    assert said in Outline(as_html(e)).text
+
+
+def test_a_sentence_names_categories_and_the_four_largest_of_many_changes():
+    before = pd.DataFrame({"education": ["HS-grad"], **{f"c{j}": [0.0] for j in range(6)}})
+    after = pd.DataFrame({"education": ["Masters"], **{f"c{j}": [float(j + 2)] for j in range(6)}})
+    e = replace(explanation(before, after, names=tuple(before.columns)), deviations=np.array([np.nan, *[1.0] * 6]))
+    assert e.sentence() == (
+        "Had c5 been 7 instead of 0, c4 6 instead of 0, c3 5 instead of 0, c2 4 instead of 0, and 3 more changes, the "
+        "model would have said yes (75 %)."
+    )
+    one = replace(e, counterfactual=before.assign(education="Masters"))
+    assert one.sentence() == "Had education been Masters instead of HS-grad, the model would have said yes (75 %)."
+
+
+def test_the_sentence_of_an_image_counts_its_values():
+    e = explanation(np.zeros((1, 4, 5)), np.eye(4, 5)[None])
+    assert e.sentence() == "Had 4 of 20 values been different, the model would have said yes (75 %)."
+
+
+def test_without_standard_deviations_the_largest_relative_change_comes_first_and_words_before_numbers():
     before = pd.DataFrame({"big": [1000.0], "small": [0.1], "word": ["a"]})
     after = pd.DataFrame({"big": [1100.0], "small": [0.2], "word": ["b"]})
     e = explanation(before, after, names=("big", "small", "word"))
@@ -248,7 +340,8 @@ def test_rows_without_an_answer_are_not_counted_as_explained(status, tmp_path):
 def test_many_rows_and_many_changes_are_cut_and_counted():
     assert as_text(table(50), 100).splitlines()[-1] == "... and 38 more"
     one = explanation(np.ones((1, 40)), np.zeros((1, 40)))
-    assert as_text(one, 100).splitlines()[-1] == "  ... and 28 more"
+    lines = as_text(one, 100).splitlines()
+    assert lines.index("  and 20 more") == lines.index(next(line for line in lines if "->  0" in line)) + 20
     assert "+" in as_text(explanation(np.ones((2, 40)), np.zeros((2, 40))), 100)
 
 
@@ -336,6 +429,8 @@ def test_an_image_that_could_not_be_read_is_shown_all_the_same(value):
 def test_rows_that_are_no_pictures_are_listed_by_index():
     outline = Outline(as_html(explanation(np.zeros((1, 2, 2, 2, 2)), np.ones((1, 2, 2, 2, 2)))))
     assert "[0, 1, 0, 1]|0|1|" in outline.text
+    assert "smaller change" not in outline.text
+    outline = Outline(as_html(explanation(np.zeros((1, 2, 3, 2, 2)), np.ones((1, 2, 3, 2, 2)))))
     assert "4 smaller changes" in outline.text
 
 

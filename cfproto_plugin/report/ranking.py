@@ -1,0 +1,47 @@
+"""Which changes are the largest: what text, HTML and sentences name first."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cfproto_plugin.explanation import Change, Explanation
+
+_CATEGORY = 1.0  # standard deviations that another category counts as
+
+
+def ranked(explanation: Explanation) -> list[Change]:
+    """The changes, largest first: pixels by their difference, columns by `size_of`; of equals the first column.
+
+    Another category, and a number in place of a missing one, counts as one standard deviation. Where these are not
+    known, as in older files, such changes come first.
+    """
+    if explanation.column_names is None:
+        return sorted(explanation.changes(), key=lambda change: -abs(change.after - change.before))
+    scales = scales_of(explanation)
+    no_number = math.inf if scales is None else _CATEGORY
+    return sorted(explanation.changes(), key=lambda change: -abs(size_of(change, scales) or no_number))
+
+
+def scales_of(explanation: Explanation) -> dict[str, float] | None:
+    """The standard deviation of every column in the training data; None where it is not known."""
+    if explanation.deviations is None or explanation.column_names is None:
+        return None
+    return dict(zip(explanation.column_names, explanation.deviations.tolist(), strict=True))
+
+
+def size_of(change: Change, scales: dict[str, float] | None) -> float:
+    """A change of a number in standard deviations of the training data, or 0 if one of its two values is no number.
+
+    Without scales it is relative to the larger absolute value, from -1 to 1.
+    """
+    before, after = change.before, change.after
+    numbers = isinstance(before, Real) and isinstance(after, Real) and not isinstance(before, bool)
+    if not numbers or not (math.isfinite(before) and math.isfinite(after)):
+        return 0.0
+    if scales is None:
+        return min(max(float(after - before) / float(max(abs(before), abs(after))), -1.0), 1.0)
+    scale = scales.get(str(change.feature), math.nan)
+    return float(after - before) / scale if scale > 0 else 0.0
