@@ -183,7 +183,8 @@ class FeatureSpace:
             choices = self.rules.choices(at)
             x[..., at] = nearest_category(z[..., at], embedding, choices)
             moved[..., at] |= ~self.rules.keepable(at)[rows.table[..., at].astype(int)]
-        return np.asarray(np.where(moved, x.astype(rows.table.dtype, copy=False), rows.table))
+        x = x.astype(rows.table.dtype, copy=False)
+        return np.asarray(np.where(moved & (x != rows.table), x, rows.table))  # the row's own 0.0 or -0.0
 
     def broken(self, x: Array, rows: Rows) -> Array:
         """Which counterfactuals break a rule: (n,) bool."""

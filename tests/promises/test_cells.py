@@ -345,3 +345,22 @@ def test_a_training_cell_that_is_a_list_or_an_array_is_named(cell):
     with pytest.raises(InputError, match=f"row 3 .* holds the {type(cell).__name__} .* in column 'b'") as raised:
         CounterfactualExplainer(lambda x: two_columns(np.asarray(x["a"], dtype=float) > 0)).fit(table)
     assert (raised.value.row, raised.value.column) == (3, "b")
+
+
+def by_sign(x):
+    """Tells -0.0 from 0.0."""
+    return two_columns(~np.signbit(np.asarray(x)[:, 0]))
+
+
+@pytest.mark.parametrize("rules", [{}, {"integer": (0, 1)}, {"step": {0: 1.0}}])
+def test_a_model_that_tells_minus_zero_from_zero_is_answered_bit_for_bit(rules):
+    table = (2 * np.random.default_rng(0).normal(size=(300, 2))).round()
+    e = CounterfactualExplainer(by_sign, features=Features(**rules)).fit(table).explain(table[:40])
+    assert e.found.all()
+    assert np.array_equal(by_sign(e.counterfactual), e.counterfactual_proba)
+
+
+def test_a_model_that_tells_minus_zero_from_zero_does_not_depend_on_the_batch(caplog):
+    table = (2 * np.random.default_rng(0).normal(size=(300, 2))).round()
+    CounterfactualExplainer(by_sign, features=Features(integer=(0, 1))).fit(table)
+    assert not [record for record in caplog.records if "other rows of the call" in record.getMessage()]
