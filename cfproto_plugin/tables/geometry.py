@@ -68,14 +68,14 @@ class Grid:
     def snap(self, x: Array) -> Array:
         """The nearest number (..., A) that every column can hold."""
         if self.stepped:
-            x = np.where(self.step > 0, np.rint(x / self._size) * self._size, x)
+            x = np.where(self.step > 0, np.rint(x / self._size) * self._size + 0.0, x)  # 0.0, never -0.0
         return self._rounded(x)
 
     def snap_inside(self, x: Array, lower: Array, upper: Array, original: Array) -> Array:
         """Likewise, inside bounds (..., A); the original where no multiple of the step lies inside."""
         if self.stepped:
             first, last = self.ends(lower, upper)
-            near = clip(np.rint(x / self._size) * self._size, first, last)
+            near = clip(np.rint(x / self._size) * self._size, first, last) + 0.0
             x = np.where(self.step > 0, np.where(first <= last, near, original), x).astype(x.dtype)
         return self._rounded(x)
 
