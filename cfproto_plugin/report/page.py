@@ -61,7 +61,7 @@ def _card(line: Explanation) -> str:
     badge = f'<span class="badge {escape(status)}">{escape(status.replace("_", " "))}</span>'
     head = f'<div class="head">{row}<span class="class">{escape(classes_text(line, "→"))}</span>{badge}</div>'
     details = pictures(line) or _table(line)
-    said = f'<p class="said">{escape(as_sentence(line))}</p>'
+    said = f'<p class="said">{escape(as_sentence(line)).replace(" %)", "&nbsp;%)")}</p>'
     note = f'<p class="note">{escape(str(line.message[0]))}</p>' if line.n_changes[0] else ""
     return f'<section class="card">{head}{_proba(line)}{said}{details}{note}</section>'
 
