@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime, timedelta
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cfproto_plugin.explanation import Change, Explanation
@@ -37,11 +38,20 @@ def size_of(change: Change, scales: dict[str, float] | None) -> float:
 
     Without scales it is relative to the larger absolute value, from -1 to 1.
     """
-    before, after = change.before, change.after
-    numbers = isinstance(before, Real) and isinstance(after, Real) and not isinstance(before, bool)
-    if not numbers or not (math.isfinite(before) and math.isfinite(after)):
+    before, after = _number(change.before), _number(change.after)
+    if not (math.isfinite(before) and math.isfinite(after)):
         return 0.0
     if scales is None:
-        return min(max(float(after - before) / float(max(abs(before), abs(after))), -1.0), 1.0)
+        return min(max((after - before) / max(abs(before), abs(after)), -1.0), 1.0)
     scale = scales.get(str(change.feature), math.nan)
-    return float(after - before) / scale if scale > 0 else 0.0
+    return (after - before) / scale if scale > 0 else 0.0
+
+
+def _number(value: Any) -> float:
+    """A number, a date or a duration in days, and NaN for anything else."""
+    if isinstance(value, datetime):
+        zone = None if value.tzinfo is None else UTC
+        value -= datetime(1970, 1, 1, tzinfo=zone)
+    if isinstance(value, timedelta):
+        return value / timedelta(days=1)
+    return math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)

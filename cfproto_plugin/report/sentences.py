@@ -38,10 +38,10 @@ def as_sentence(line: Explanation) -> str:
     count = int(line.n_changes[0])
     if not count:
         return f"The model says {label} already ({proba}): nothing has to change."
-    said = f"the model would have said {label} ({proba})"
-    if line.original_class[0] == label:
-        said = f"every rule would hold, and {said} as before"
-    return f"Had {_differences(line, count)}, {said}."
+    said = f"would have said {label} ({proba})"
+    if line.original_class[0] == label:  # the row broke a rule, or a probability was the target
+        said = f"would still have said {label} ({proba} instead of {percent(float(line.new_class_proba[0][0]))})"
+    return f"Had {_differences(line, count)}, the model {said}."
 
 
 def _no_answer(line: Explanation) -> str:

@@ -24,7 +24,7 @@ def value_text(value: Any) -> str:
         return "missing"
     if isinstance(value, Real) and not isinstance(value, (bool, Integral)):
         return str(value).removesuffix(".0")
-    return str(value)
+    return str(value).removesuffix(" 00:00:00")  # of a date
 
 
 def percent(proba: float) -> str:

@@ -139,6 +139,14 @@ def test_the_largest_change_in_standard_deviations_comes_first_and_a_category_co
     assert [change.feature for change in ranked(Explanation.from_json(e.to_json()))] == ["big", "word", "tiny", "small"]
 
 
+def test_dates_and_durations_are_compared_in_days_and_midnight_is_left_out():
+    before = pd.DataFrame({"day": pd.to_datetime(["2020-01-01"]), "wait": pd.to_timedelta(["1D"]), "n": [1.0]})
+    after = pd.DataFrame({"day": pd.to_datetime(["2020-03-01"]), "wait": pd.to_timedelta(["3D"]), "n": [1.5]})
+    e = replace(explanation(before, after, names=tuple(before.columns)), deviations=np.array([100.0, 1.0, 1.0]))
+    assert [change.feature for change in ranked(e)] == ["wait", "day", "n"]
+    assert "day 2020-03-01 instead of 2020-01-01" in e.sentence()
+
+
 def test_json_without_standard_deviations_keeps_the_order_by_relative_change():
     e = table(1)
     content = json.loads(replace(e, deviations=np.array([1.0, 1000.0, 0.01])).to_json())
@@ -155,7 +163,7 @@ def test_json_without_standard_deviations_keeps_the_order_by_relative_change():
         ),
         (
             {"original_class": np.array(["yes"], dtype=object)},
-            f"Had {BOTH}, every rule would hold, and the model would have said yes (75 %) as before.",
+            f"Had {BOTH}, the model would still have said yes (75 % instead of 10 %).",
         ),
         (
             {"counterfactual_proba": np.array([[0.001, 0.999]])},
