@@ -11,7 +11,7 @@ import numpy as np
 from cfproto_plugin.arguments import check_call, check_models, check_parts, check_seed, settings
 from cfproto_plugin.checks import as_plain
 from cfproto_plugin.config import SearchConfig
-from cfproto_plugin.errors import ConfigError, NotFittedError
+from cfproto_plugin.errors import ConfigError, InputError, NotFittedError
 from cfproto_plugin.explanation import Explanation
 from cfproto_plugin.features import Features
 from cfproto_plugin.fitted import Fitted, Models
@@ -20,6 +20,7 @@ from cfproto_plugin.plugins.versions import versions
 from cfproto_plugin.protocols import Array, CategoryDistance, ModelAdapter, PrototypeProvider
 from cfproto_plugin.search.clock import Clock, Pace, Progress, reporting
 from cfproto_plugin.search.first import first_look, takes, without_code
+from cfproto_plugin.search.intervals import Intervals, read_intervals
 from cfproto_plugin.search.judge import Judge
 from cfproto_plugin.search.model import SearchModel
 from cfproto_plugin.search.solve import solve
@@ -90,11 +91,12 @@ class CounterfactualExplainer:
         """Find counterfactuals for every row of x: one row or many, an array or a DataFrame.
 
         target: a label, or a list, tuple or set of allowed labels; an array is one label per row, and so is a Series,
-        matched to the index of a DataFrame; None is any other class. n: how many different ones per row, best first;
-        the result has n lines per row, and `row` says which. features: other rules for this call. time_budget: seconds,
-        after which the best found so far is returned, and the nearest training row that keeps the rules for rows
-        without; one search for these and one call of the model may go beyond it. progress: True, False, or a function
-        that is called with the fraction done.
+        matched to the index of a DataFrame; None is any other class. A dict of label to (low, high) asks for a
+        probability in that interval, of any of the labels; a list, array or Series of dicts is one per row.
+        n: how many different ones per row, best first; the result has n lines per row, and `row` says which. features:
+        other rules for this call. time_budget: seconds, after which the best found so far is returned, and the nearest
+        training row that keeps the rules for rows without; one search for these and one call of the model may go beyond
+        it. progress: True, False, or a function that is called with the fraction done.
         """
         start = time.perf_counter()
         fitted = self._require_fitted()
@@ -102,14 +104,19 @@ class CounterfactualExplainer:
         if features is not None:
             settings(features, "features", Features)
         pace = Pace()
-        given, model = self._asked_as(fitted.space.columns.given(x), features, pace)
+        given = fitted.space.columns.given(x)
+        intervals = self._intervals(target, given)
+        given, model = self._asked_as(given, features, pace, intervals)
         space = model.space
         answer, errors = first_look(model, given, fitted.fingerprint)
         errors = {**space.without_place(given.table), **errors}
         errors |= without_code(fitted.guide, given, space.shape, errors)
         group = np.repeat(np.arange(len(given)), n)
-        allowed = allowed_classes(target, fitted.classes, answer.label, given.index)[group]
-        lines = Lines(fitted, given, answer, allowed, group)
+        if intervals is None:
+            allowed = allowed_classes(target, fitted.classes, answer.label, given.index)[group]
+        else:
+            allowed, intervals = intervals.leading(answer.proba)[group], intervals.take(group)
+        lines = Lines(fitted, given, answer, allowed, group, intervals)
         lines.refuse(errors)
         open_lines = np.flatnonzero(lines.unsolved)
         rows = space.rows(lines.original[open_lines])
@@ -117,14 +124,15 @@ class CounterfactualExplainer:
             open_lines,
             contradictions(space, rows),
             space.broken(rows.table, rows),
-            0 if model.decides else model.noise.own,
+            0 if model.decides and intervals is None else model.noise.own,
         )
         todo = np.flatnonzero(lines.unsolved)
         with reporting(as_plain(progress), "explaining") as tick:
             pace.deadline = np.inf if time_budget is None else start + time_budget
             clock = Clock(len(todo), pace.deadline, tick)
             rows = rows.take(np.searchsorted(open_lines, todo))
-            task = Task(rows, allowed[todo], group[todo], space, fitted.config, fitted.tuning)
+            wanted = None if intervals is None else intervals.take(todo)
+            task = Task(rows, allowed[todo], group[todo], space, fitted.config, fitted.tuning, wanted)
             solved = solve(Judge(task, model), clock, fitted.guide)
         lines.fill(todo, task, solved)
         counts = {
@@ -165,7 +173,27 @@ class CounterfactualExplainer:
         fitted = self._require_fitted()
         return fitted.space.with_rules(features, fitted.guide.train)
 
-    def _asked_as(self, given: Given, features: Features | None, pace: Pace) -> tuple[Given, SearchModel]:
+    def _intervals(self, target: Any, given: Given) -> Intervals | None:
+        """The probabilities that the target asks for; None if it asks for classes."""
+        fitted = self._require_fitted()
+        found = read_intervals(target, fitted.classes, len(given), given.index)
+        if found is None:
+            return None
+        if fitted.config.min_proba is not None:
+            raise ConfigError(
+                f"target gives an interval of probabilities, and min_proba is {fitted.config.min_proba:g}; leave out "
+                "one of the two"
+            )
+        if fitted.classifier.scored:
+            raise InputError(
+                f"target gives an interval of probabilities, and {type(self.model).__name__} has none: they are made "
+                "from its scores. Calibrate it (CalibratedClassifierCV), or give classes as the target"
+            )
+        return found
+
+    def _asked_as(
+        self, given: Given, features: Features | None, pace: Pace, intervals: Intervals | None
+    ) -> tuple[Given, SearchModel]:
         """The rows and the model of one call.
 
         Text and objects where training had neither are asked as they are if the model takes them, else in the dtypes of
@@ -184,6 +212,7 @@ class CounterfactualExplainer:
                 given=given,
                 noise=fitted.noise_of(given.table.dtype),
                 min_proba=fitted.config.min_proba,
+                ends=None if intervals is None else intervals.ends,
             )
 
         model = made(given)

@@ -6,7 +6,10 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
 from typing import Any, Literal
+
+import numpy as np
 
 from cfproto_plugin.checks import as_items, as_plain, is_count, is_number, shown
 from cfproto_plugin.errors import ConfigError
@@ -22,12 +25,12 @@ class Features:
 
     categorical: columns whose values have no order (string, category and boolean columns of a DataFrame are
         recognised). one_hot: groups of columns that encode one category; one level may have been dropped.
-    immutable: must keep their value. vary: only these may change. increasing, decreasing: may only change in that
-        direction; a missing value, which cannot be compared, stays missing.
-    ranges: lowest and highest value of a column; they bind the counterfactual even where the row itself lies outside.
-        Without a range a column stays between the smallest and the largest value of the training data and the row. A
-        range binds numbers: a missing value may stay missing, or become a number inside it.
-    allowed: the categories a column may take; they bind like ranges.
+    immutable: must keep their value. vary: only these may change. increasing, decreasing: numbers and ordered
+        categories that may only change in that direction; a missing value, which cannot be compared, stays missing.
+    ranges: lowest and highest value of a column, numbers or dates; they bind the counterfactual even where the row
+        itself lies outside. Without a range a column stays between the smallest and the largest value of the training
+        data and the row. A range binds numbers: a missing value may stay missing, or become a number inside it.
+    allowed: the categories, or the numbers, that a column may take; they bind like ranges.
     integer: columns of whole numbers (integers by their dtype are recognised). step: a changed value is a
         multiple of it.
     weights: 3.0 makes every change of the column count as three times as long.
@@ -43,7 +46,7 @@ class Features:
     vary: Sequence[Column] | None = None
     increasing: Sequence[Column] = ()
     decreasing: Sequence[Column] = ()
-    ranges: Mapping[Column, tuple[float, float]] = field(default_factory=dict)
+    ranges: Mapping[Column, tuple[Any, Any]] = field(default_factory=dict)
     allowed: Mapping[Column, Sequence[Any]] = field(default_factory=dict)
     integer: Sequence[Column] = ()
     step: Mapping[Column, float] = field(default_factory=dict)
@@ -103,20 +106,43 @@ def _group(value: Any, what: str) -> tuple[Column, ...]:
     return columns
 
 
-def _range(value: Any, what: str) -> tuple[float, float]:
+def _range(value: Any, what: str) -> tuple[Any, Any]:
     pair = as_items(value) if isinstance(value, Sequence) or hasattr(value, "ndim") else None
-    good = pair is not None and len(pair) == 2 and all(map(is_number, pair)) and pair[0] <= pair[1]  # noqa: PLR2004 a pair
-    if pair is None or not good or pair[0] == math.inf or pair[1] == -math.inf:
+    if pair is None or len(pair) != 2 or not (_is_ordered(pair) or _is_dated(pair)):  # noqa: PLR2004 a pair
         raise ConfigError(
             f"{what} is {shown(value)}; expected (lowest, highest), infinite where there is no limit{_no_range(pair)}"
         )
     return pair[0], pair[1]
 
 
+def _is_ordered(pair: tuple[Any, ...]) -> bool:
+    """Two numbers, the lowest first."""
+    return all(map(is_number, pair)) and pair[0] <= pair[1] and pair[0] != math.inf and pair[1] != -math.inf
+
+
+def _is_dated(pair: tuple[Any, ...]) -> bool:
+    """Two dates, or one and no limit; they are compared where the column, and its time zone, is known."""
+    return any(map(_is_date, pair)) and all(
+        _is_date(end) or (is_number(end) and end == limit)
+        for end, limit in zip(pair, (-math.inf, math.inf), strict=True)
+    )
+
+
+def _is_date(value: Any) -> bool:
+    """A date, a duration, or the text of a date."""
+    if isinstance(value, str):
+        try:
+            datetime.fromisoformat(value)
+        except ValueError:
+            return False
+        return True
+    return isinstance(value, (date, timedelta, np.datetime64, np.timedelta64)) and value == value  # noqa: PLR0124 NaT
+
+
 def _no_range(pair: tuple[Any, ...] | None) -> str:
     """What is wrong with a pair, where that can be told."""
     if pair and all(isinstance(end, str) for end in pair):
-        return ". Ranges are numbers: use allowed for categories"
+        return ". Ranges are numbers or dates such as '2026-01-31': use allowed for categories"
     if pair and len(pair) == 2 and all(map(is_number, pair)) and pair[0] > pair[1]:  # noqa: PLR2004 a pair
         return ". The lowest is above the highest"
     return ""
@@ -132,7 +158,7 @@ def _categories(value: Any, what: str) -> tuple[Any, ...]:
     items = as_items(value)
     if not items:
         example = f", such as ({value!r},)" if isinstance(value, str) else ""
-        raise ConfigError(f"{what} is {shown(value)}; expected a sequence of categories{example}")
+        raise ConfigError(f"{what} is {shown(value)}; expected a sequence of categories or numbers{example}")
     return items
 
 

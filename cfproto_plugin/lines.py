@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from cfproto_plugin.fitted import Fitted
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.report.sentences import how_in_words, why_not_in_words
 from cfproto_plugin.search.how import How
+from cfproto_plugin.search.intervals import Intervals
 from cfproto_plugin.search.judge import margin_of
 from cfproto_plugin.search.model import Answer
 from cfproto_plugin.search.solve import Solved
@@ -22,9 +24,17 @@ from cfproto_plugin.tables.given import Given
 class Lines:
     """The lines of the result while they are being filled in: n answers to every row, all arrays of that length."""
 
-    def __init__(self, fitted: Fitted, given: Given, answer: Answer, allowed: Array, group: Array) -> None:
+    def __init__(
+        self,
+        fitted: Fitted,
+        given: Given,
+        answer: Answer,
+        allowed: Array,
+        group: Array,
+        intervals: Intervals | None = None,
+    ) -> None:
         n = len(group)
-        self.fitted, self.given, self.allowed, self.group = fitted, given, allowed, group
+        self.fitted, self.given, self.allowed, self.group, self.intervals = fitted, given, allowed, group, intervals
         self.answer, self.original = Answer(*(part[group] for part in answer)), given.table[group]
         self.table = np.full_like(self.original, np.nan)
         self.proba = np.full(self.answer.proba.shape, np.nan)
@@ -50,9 +60,12 @@ class Lines:
         """
         config, proba, label = self.fitted.config, self.answer.proba[at], self.answer.label[at]
         own, allowed = (np.arange(len(at)), label), self.allowed[at]
-        there = allowed[own] & (proba[own] >= (config.min_proba or 0)) & ~broken
-        if config.kappa or noise:
-            there &= margin_of(proba, allowed, config.kappa, config.min_proba, noise) > 0
+        if self.intervals is not None:
+            there = ~broken & (self.intervals.take(at).best(proba, config.kappa, noise)[0] > 0)
+        else:
+            there = allowed[own] & (proba[own] >= (config.min_proba or 0)) & ~broken
+            if config.kappa or noise:
+                there &= margin_of(proba, allowed, config.kappa, config.min_proba, noise) > 0
         done = at[there]
         first = done[np.searchsorted(self.group, self.group[done]) == done]
         self.unsolved[done] = False
@@ -88,8 +101,20 @@ class Lines:
             )
             self.how[line] = how
             self.message[line] = how_in_words(
-                how, label=classes[solved.label[i]], n_changes=int(counts[i]), cost=float(solved.cost[i]), ruled=ruled
+                how,
+                label=self._reached(solved, i, line),
+                n_changes=int(counts[i]),
+                cost=float(solved.cost[i]),
+                ruled=ruled,
             )
+
+    def _reached(self, solved: Solved, i: int, line: int) -> Any:
+        """The class of an answer; for a target of probabilities the class that was asked for, and its probability."""
+        classes = names_of(self.fitted.classes)
+        if self.intervals is None:
+            return classes[solved.label[i]]
+        column = int(self.intervals.take(np.array([line])).best(solved.proba[[i]])[1][0])
+        return f"{classes[column]} with probability {solved.proba[i, column]:.3g}"
 
     def margin(self) -> Array:
         """(n,) the probability of the new class minus the best other."""
@@ -99,17 +124,21 @@ class Lines:
         return np.where(self.label < 0, np.nan, self.proba[each, label] - others.max(axis=1))
 
     def _why_not(self, i: int, task: Task, solved: Solved) -> str:
-        wanted = names_of(self.fitted.classes[task.allowed[i]])
+        wanted, least = names_of(self.fitted.classes[task.allowed[i]]), self.fitted.config.kappa
+        absent = all(label in self.fitted.absent for label in wanted)
+        least += self.fitted.noise_of(self.given.table.dtype).lead
+        if task.intervals is not None:
+            wanted, absent, least = task.intervals.in_words(i, self.fitted.classes), False, 0.0
         return why_not_in_words(
             wanted,
             in_time=solved.in_time,
             refused=bool(solved.refused[i]),
             further=bool(task.turn[i] and solved.good[task.first[i]]),
-            absent=all(label in self.fitted.absent for label in wanted),
+            absent=absent,
             min_proba=self.fitted.config.min_proba,
             fallback=self.fitted.config.fallback,
             reached=float(solved.reached[i]),
-            least=self.fitted.config.kappa + self.fitted.noise_of(self.given.table.dtype).lead,
+            least=least,
             impossible=None if solved.impossible[i] < 0 else task.space.rules.relations[solved.impossible[i]].name,
             relax=task.binding(),
         )

@@ -71,6 +71,11 @@ class Capabilities(Protocol):
         ...
 
     @property
+    def scored(self) -> bool:
+        """Whether the probabilities are made from scores of the model, which has none of its own; default False."""
+        ...
+
+    @property
     def row_by_row(self) -> bool:
         """Whether the answer to a row depends on nothing but the row, to the last bit: not on the batch or the call.
 

@@ -41,7 +41,7 @@ testing
 cli
 """
 RANK = {part: rank for rank, line in enumerate(ALLOWED.split("\n")) for part in line.split()}
-SEARCH = {"task", "judge", "clock", "candidates", "targets", "model", "plan", "tuning", "guide", "how"}
+SEARCH = {"task", "judge", "clock", "candidates", "targets", "intervals", "model", "plan", "tuning", "guide", "how"}
 SEARCH |= {"failures", "first"}
 SEARCH |= {"noise", "boundary", "fingerprint", "parts", "training"}
 
@@ -59,7 +59,7 @@ PROTOCOLS = {"ModelAdapter", "GradientAdapter", "Capabilities", "PrototypeProvid
 CAPABILITIES = {
     *("vjp", "quick", "trees", "thresholds", "labels", "classes", "accepts_frames", "feature_names", "max_rows"),
     "fixed_rows",
-    *("row_by_row", "scores"),
+    *("row_by_row", "scores", "scored"),
     *("space", "cfproto_origin"),
 }
 

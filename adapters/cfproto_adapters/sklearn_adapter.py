@@ -69,6 +69,7 @@ class SklearnAdapter:
         self.scores = scores
         self.accepts_frames = rows.accepts_frames
         self.feature_names = rows.names
+        self.scored = source is not None and not hasattr(unwrap(source), "predict_proba")
         self._source = source
 
     @property

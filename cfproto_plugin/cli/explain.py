@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _OUTPUTS = (*TABLES, ".json", ".html")
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+_INTERVAL = re.compile(r"(?P<label>.+):(?P<low>\d*\.?\d*)\.\.(?P<high>\d*\.?\d*)")
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _EXAMPLES = """\b
 Examples:
@@ -81,14 +83,19 @@ def _several(flag: str, field: str, metavar: str, text: str) -> Callable[[_Comma
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list, one object per counterfactual.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Explain only the first N rows.")
 @_several("--drop", "drop", "COLUMN,...", "Leave out what is no feature, such as the target.")
-@_several("--target", "target", "LABEL", "An acceptable target class; default: any other class.")
+@_several(
+    "--target",
+    "target",
+    "LABEL",
+    "An acceptable target class; default: any other class. LABEL:0.7..0.9 asks for a probability of it in between.",
+)
 @click.option("-n", "--n", default=1, show_default=True, type=click.IntRange(1), help="Counterfactuals per row.")
 @_several("--immutable", "immutable", "COLUMN,...", "Columns that keep their value.")
 @_several("--vary", "vary", "COLUMN,...", "Only these columns may change.")
 @_several("--increasing", "increasing", "COLUMN,...", "Columns that may only rise.")
 @_several("--decreasing", "decreasing", "COLUMN,...", "Columns that may only fall.")
 @_several("--range", "ranges", "COLUMN=LOW:HIGH", "Bounds of a column; either may be left out.")
-@_several("--allowed", "allowed", "COLUMN=VALUE,...", "The categories a column may take.")
+@_several("--allowed", "allowed", "COLUMN=VALUE,...", "The categories or numbers a column may take.")
 @_several("--step", "step", "COLUMN=SIZE", "Changed values are multiples of it.")
 @_several("--weight", "weights", "COLUMN=W", "Makes changes of a column W times as costly.")
 @_several("--relation", "relations", "EXPRESSION", 'What must hold between columns, such as "a + b <= 3".')
@@ -201,12 +208,18 @@ def _tables(given: dict[str, Any], model: Any, made: Adapted) -> tuple[Any, Any]
     return train, select(rows, names, given["rows"], owner)[: given["limit"]]
 
 
-def _labels(explainer: CounterfactualExplainer, target: tuple[str, ...]) -> list[Any] | None:
-    """The classes of these names: 1 and "1" look the same on a command line."""
+def _labels(explainer: CounterfactualExplainer, target: tuple[str, ...]) -> list[Any] | dict[Any, Any] | None:
+    """The classes of these names, 1 and "1" look the same on a command line; or the probabilities that they ask for."""
     if not target or explainer.fitted_ is None:
         return None
     known = {str(label): label for label in explainer.fitted_.classes.tolist()}
-    return [known.get(label, label) for label in target]
+    asked = [None if text in known else _INTERVAL.fullmatch(text) for text in target]
+    if not any(asked):
+        return [known.get(label, label) for label in target]
+    if not all(asked):
+        raise InputError(f"--target {' --target '.join(target)}: expected labels, or LABEL:LOW..HIGH for each of them")
+    pairs = [(found["label"], found["low"], found["high"]) for found in asked if found]
+    return {known.get(label, label): (float(low or 0), float(high or 1)) for label, low, high in pairs}
 
 
 def _write(explanation: Explanation, output: Path, title: str) -> None:

@@ -103,8 +103,10 @@ def _assignment(text: str, columns: Sequence[str], field: str) -> tuple[str, str
     return text[:cut].strip(), text[cut + 1 :].strip()
 
 
-def _range(text: str, name: str, _train: Any) -> tuple[float, float]:
+def _range(text: str, name: str, train: Any) -> tuple[Any, Any]:
     low, colon, high = text.partition(":")
+    if name in train.columns and getattr(train[name].dtype, "kind", "O") == "M":
+        return low.strip() or -math.inf, high.strip() or math.inf
     if not colon:
         raise ConfigError(f"--range {name}={text}: expected {_EXAMPLES['ranges']}, or 17: and :90 for one side")
     return (
@@ -114,10 +116,13 @@ def _range(text: str, name: str, _train: Any) -> tuple[float, float]:
 
 
 def _allowed(text: str, name: str, train: Any) -> list[Any]:
-    """The categories in the type of the column: 1 and "1" look the same on a command line."""
+    """The values in the type of the column: 1 and "1" look the same on a command line."""
     values = train[name].drop_duplicates().tolist() if name in train.columns else []
     known = {str(value): value for value in values}
-    return [known.get(part.strip(), part.strip()) for part in ([text] if text in known else text.split(","))]
+    parts = [part.strip() for part in ([text] if text in known else text.split(","))]
+    if name in train.columns and getattr(train[name].dtype, "kind", "O") in "iuf":
+        return [_number(part, f"--allowed {name}={text}") for part in parts]
+    return [known.get(part, part) for part in parts]
 
 
 def _number(text: str, where: str) -> float:

@@ -95,7 +95,9 @@ def as_records(explanation: Explanation) -> list[dict[str, Any]]:
 
 
 def _plain(value: Any, dtype: Any = None) -> Any:
-    return None if is_missing(value) else plain_cell(value, dtype)
+    if is_missing(value):
+        return None
+    return value.isoformat() if hasattr(value, "isoformat") else plain_cell(value, dtype)  # dates and durations
 
 
 def _rows(rows: list[str]) -> str:

@@ -110,12 +110,16 @@ def _as_pandas(column: Any, nw: Any, pd: Any) -> Any:
             return column.to_numpy()
         nullable = pd.arrays.IntegerArray if dtype.is_integer() else pd.arrays.BooleanArray
         return nullable(column.fill_null(0 if dtype.is_integer() else False).to_numpy().copy(), missing)
+    if isinstance(dtype, nw.Datetime) and dtype.time_zone is not None:
+        return pd.DatetimeIndex(column.to_numpy()).tz_localize("UTC").tz_convert(dtype.time_zone)
     if dtype.is_float() or (dtype.is_temporal() and dtype != nw.Time):
         return column.to_numpy()
     values = column.to_list()
-    if dtype in {nw.Categorical, nw.Enum}:
-        known = dtype.categories if dtype == nw.Enum else sorted({value for value in values if value is not None})
-        return pd.Categorical(values, categories=list(known), ordered=False)
+    if isinstance(dtype, (nw.Categorical, nw.Enum)):  # an Enum with categories is not equal to the bare type
+        known = (
+            dtype.categories if isinstance(dtype, nw.Enum) else sorted({value for value in values if value is not None})
+        )
+        return pd.Categorical(values, categories=list(known), ordered=isinstance(dtype, nw.Enum))
     return objects(values)
 
 

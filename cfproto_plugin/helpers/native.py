@@ -45,9 +45,24 @@ class Kind:
 def written_native(frame: Any, lines: Array, at: int, cells: Any) -> Any:
     """A frame of polars or pyarrow with these cells at the lines (m,) of its column number `at`."""
     library, name = str(library_of(frame)), names_of(frame)[at]
+    plain = _plain(cells)
+    if isinstance(plain, np.ndarray) and plain.dtype.kind in "mM":
+        return _with_column(
+            frame, at, _with_cells(frame[name], lines, _temporal(library, name, plain, types_of(frame)[at]))
+        )
     values, kind = objects(values_of(frame[name])), types_of(frame)[at]
     values[lines] = objects([_fitting(cell, str(kind).lower()) for cell in _plain(cells)])
     return _with_column(frame, at, native_column(library, name, values.tolist(), kind, nan=True))
+
+
+def _with_cells(column: Any, lines: Array, cells: Any) -> Any:
+    """A column of polars or pyarrow with other cells (m,) at these lines; the others stay to the last nanosecond."""
+    order = np.arange(len(column))
+    order[lines] = len(column) + np.arange(len(lines))
+    if hasattr(column, "combine_chunks"):
+        arrow = import_module("pyarrow")
+        return arrow.chunked_array([*column.chunks, cells]).take(arrow.array(order))
+    return column.clone().append(cells)[order]
 
 
 def _fitting(cell: Any, kind: str) -> Any:
@@ -89,8 +104,10 @@ def _is_missing(value: Any) -> bool:
 
 def _plain(column: Any) -> Any:
     """Cells of pandas or NumPy as an array of numbers, or as a list with None for what is missing."""
-    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iufb":
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iufbmM":
         return np.asarray(column)
+    if getattr(column.dtype, "kind", "O") == "M" and getattr(column.dtype, "tz", None) is not None:
+        return np.asarray(getattr(column, "array", column).tz_convert("UTC").tz_localize(None))
     return [None if _is_missing(value) else value for value in column.tolist()]
 
 
@@ -101,12 +118,27 @@ def native_column(library: str, name: str, values: Any, kind: Any, *, nan: bool 
     is null otherwise.
     """
     module = import_module(library)
+    if isinstance(values, np.ndarray) and values.dtype.kind in "mM":
+        return _temporal(library, name, values, kind)
     if isinstance(values, np.ndarray) and values.dtype.kind == "f" and np.isnan(values).any() and not _is_float(kind):
         values = [None if math.isnan(v) else int(v) if v.is_integer() else v for v in values.tolist()]
     if library == "polars":
         column = _or_inferred(lambda kind: module.Series(name, values, dtype=kind, strict=kind is not None), kind)
         return column if nan or not column.dtype.is_float() else column.fill_nan(None)
     return _or_inferred(lambda kind: module.array(values, type=kind, from_pandas=not nan), kind)
+
+
+def _temporal(library: str, name: str, values: Array, kind: Any) -> Any:
+    """A column of dates or durations from an array (n,) of them, in UTC where the column has a time zone."""
+    module = import_module(library)
+    if library == "pyarrow":
+        column = module.array(values, from_pandas=True)
+        return column if kind is None else _or_inferred(lambda kind: column.cast(kind or column.type, safe=False), kind)
+    whole = np.datetime_data(values.dtype)[0] == "s"  # which polars does not know
+    column = module.Series(name, values.astype(f"{values.dtype.kind}8[ms]") if whole else values)
+    if kind is not None and getattr(kind, "time_zone", None) is not None:
+        column = column.dt.replace_time_zone("UTC").dt.convert_time_zone(kind.time_zone)
+    return column if kind is None else _or_inferred(lambda kind: column.cast(kind or column.dtype), kind)
 
 
 def _is_float(kind: Any) -> bool:

@@ -119,6 +119,7 @@ class Adapted:
     scores: Callable[[Array], Array] | None
     accepts_frames: bool
     row_by_row: bool
+    scored: bool
     feature_names: tuple[str, ...] | None
     max_rows: int | None
 
@@ -149,6 +150,7 @@ class Adapted:
             scores=call("scores"),
             accepts_frames=bool(getattr(adapter, "accepts_frames", False)),
             row_by_row=getattr(adapter, "row_by_row", False) is True,
+            scored=getattr(adapter, "scored", False) is True,
             feature_names=column_names(adapter),
             max_rows=limit,
         )

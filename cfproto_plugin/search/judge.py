@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cfproto_plugin.protocols import Array
+from cfproto_plugin.search.intervals import Intervals
 from cfproto_plugin.search.model import SearchModel
 from cfproto_plugin.search.task import Task
 from cfproto_plugin.tables.geometry import count_changed
@@ -53,6 +54,7 @@ class Reached:
 
     def __init__(self, task: Task) -> None:
         self.proba = np.full(len(task), np.nan)  # the highest probability of an allowed class that kept the rules
+        self._margin = np.full(len(task), -np.inf)
         self._tried = np.zeros(len(task), dtype=bool)
         self._held = np.zeros((len(task), len(task.space.rules.relations)), dtype=bool)
 
@@ -65,8 +67,20 @@ class Reached:
         for number, relation in enumerate(judge.space.rules.relations):
             self._held[row[relation(table)], number] = True
         good = judge.is_permitted(table, row)
-        best = np.where(judge.task.allowed[row[good]], proba[good], -np.inf).max(axis=1, initial=-np.inf)
-        np.fmax.at(self.proba, row[good], best)
+        row, proba = row[good], proba[good]
+        if judge.task.intervals is not None:
+            self._note_nearest(judge.task.intervals.take(row), row, proba)
+            return
+        best = np.where(judge.task.allowed[row], proba, -np.inf).max(axis=1, initial=-np.inf)
+        np.fmax.at(self.proba, row, best)
+
+    def _note_nearest(self, intervals: Intervals, row: Array, proba: Array) -> None:
+        """Keep the probability that came nearest to an interval, or farthest into it."""
+        margin, column = intervals.best(proba)
+        before = self._margin.copy()
+        np.fmax.at(self._margin, row, margin)
+        nearest = (margin == self._margin[row]) & (margin > before[row])
+        self.proba[row[nearest]] = proba[nearest, column[nearest]]
 
     def impossible(self) -> Array:
         """(n,) the number of the first relation that no point satisfied, -1 for none."""
@@ -86,7 +100,7 @@ class Judge:
         self.space = task.space
         self._config = task.config
         self.reached: Reached | None = None
-        self._bounds_suffice = task.config.max_changes is None and not task.space.rules.relations
+        self._bounds_suffice = task.config.max_changes is None and task.space.rules.bounds_suffice
 
     def decode(self, z: Array, row: Array, *, limited: bool = True) -> tuple[Array, Array]:
         """Search points (m, D), or several (m, q, D) per entry of row: their table values, and their cost.
@@ -157,6 +171,9 @@ class Judge:
         """
         allowed, noise = self.task.allowed[row], self.model.noise
         lead, error = (noise.repeated, 0.0) if own else (noise.lead, noise.quick)
+        if self.task.intervals is not None:  # about probabilities, whatever the model decides
+            margin, _ = self.task.intervals.take(row).best(proba, self._config.kappa, lead)
+            return np.where(np.isnan(margin), _FAILED, margin)
         margin = margin_of(proba, allowed, self._config.kappa, self._config.min_proba, lead, error)
         margin = np.where(np.isnan(margin), _FAILED, margin)
         if decision is None:
@@ -166,14 +183,25 @@ class Judge:
         good = allowed[at] & (proba[at] >= (self._config.min_proba or 0))
         return np.where(good, np.maximum(margin, _LEAST), np.minimum(margin, -_LEAST))
 
+    def slope(self, proba: Array, row: Array) -> tuple[Array, Array]:
+        """The margin (m,) without noise at probabilities (m, k), and its derivative by them (m, k)."""
+        if self.task.intervals is not None:
+            margin, slope = self.task.intervals.take(row).cotangent(proba)
+            return margin, slope
+        at, allowed = np.arange(len(proba)), self.task.allowed[row]
+        inside = np.where(allowed, proba, -np.inf).argmax(axis=1)
+        outside = np.where(allowed, -np.inf, proba).argmax(axis=1)
+        slope = np.zeros_like(proba)
+        slope[at, inside], slope[at, outside] = 1, -1
+        return proba[at, inside] - proba[at, outside] - self._config.kappa, slope
+
     def is_valid(self, table: Array, row: Array, proba: Array | None = None) -> Array:
         """Which points have another class and keep the rules that bounds cannot express."""
         return self.margin(table, row, proba) > 0
 
     def is_permitted(self, table: Array, row: Array) -> Array:
-        """Which points keep the rules that bounds cannot express: relations and the number of changes."""
-        rules = self.space.rules
-        good = rules.related(table) if rules.relations else np.ones(len(table), dtype=bool)
+        """Which points keep the rules that bounds cannot express: relations, lists and the number of changes."""
+        good = self.space.rules.permits(table, self.task.rows.table[row])
         if self._config.max_changes is not None:
             good &= count_changed(table, self.task.rows.table[row]) <= self._config.max_changes
         return good

@@ -56,6 +56,7 @@ class SearchModel:
         given: Given | None = None,
         noise: Noise | None = None,
         min_proba: float | None = None,
+        ends: Array | None = None,
     ) -> None:
         self.space = space
         self.pace = pace or Pace()
@@ -68,7 +69,8 @@ class SearchModel:
         self.noise = noise or Noise()
         self._itself = False
         # scores say which class is decided for, not how probable it is
-        self._guided = self.decides and adapted.scores is not None and min_proba is None
+        self._guided = self.decides and adapted.scores is not None and min_proba is None and ends is None
+        self._ends = ends  # of the intervals that a probability has to lie in
         self._adapted = adapted
         self._n_classes = n_classes
         tuning = tuning or Tuning()
@@ -112,11 +114,17 @@ class SearchModel:
             return self._proba(table, self._adapted.scores, x)
         proba = self._proba(table, self._adapted.quick, x, floats=self.is_quick)
         if self.noise.quick and not self.noise.own:
-            near = np.flatnonzero(margins(proba) <= self.noise.quick)
+            near = np.flatnonzero(self._is_near(proba))
             if len(near):
                 proba = proba.copy()
                 proba[near] = self.own_proba(table[near], None if x is None else x[near])
         return proba
+
+    def _is_near(self, proba: Array) -> Array:
+        """Which answers (n, k) rounding could turn: those near a tie, or near the end of an interval."""
+        if self._ends is None:
+            return np.asarray(margins(proba) <= self.noise.quick)
+        return np.asarray((np.abs(proba[:, :, None] - self._ends) <= self.noise.quick).any(axis=(1, 2)))
 
     def quick_decision(self, table: Array, x: Array | None = None) -> Array | None:
         """The model's own decision (n,) where `quick` does not tell it."""

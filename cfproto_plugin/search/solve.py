@@ -23,6 +23,7 @@ from cfproto_plugin.search.clock import Clock, OutOfTimeError
 from cfproto_plugin.search.guide import Guide
 from cfproto_plugin.search.incumbent import Incumbents
 from cfproto_plugin.search.judge import Judge, Reached
+from cfproto_plugin.search.methods.between import search_between
 from cfproto_plugin.search.methods.counted import Counted
 from cfproto_plugin.search.methods.descent import search_descent
 from cfproto_plugin.search.methods.fallback import fall_back
@@ -225,7 +226,8 @@ def _search(judge: Judge, clock: Clock, best: Array, guide: Guide) -> Iterator[C
     if plan.method == "path" and guide.encoder is None:
         for rows, points, classes in prototypes_in_pieces(judge, clock, guide):
             flat = points.reshape(*points.shape[:2], -1)
-            yield from search_path(judge, clock, best, rows, flat, classes, plan.path_theta)
+            search = search_path if judge.task.intervals is None else search_between
+            yield from search(judge, clock, best, rows, flat, classes, plan.path_theta)
         return
     found = None if plan.theta == 0 else prototypes_of(judge, clock, guide)
     if plan.method == "path" and found is not None and guide.encoder is not None:

@@ -27,8 +27,6 @@ def allowed_classes(target: Any, classes: Array, original: Array, index: Any = N
     n, k = len(original), len(classes)
     if target is None:
         return np.asarray(np.arange(k) != original[:, None])
-    if isinstance(target, Mapping):
-        raise InputError(f"target is {shown(target)}; expected a label, a list of allowed labels, or one label per row")
     if isinstance(target, _CHOICES):
         labels = list(target)
         if not labels:
@@ -45,14 +43,26 @@ def allowed_classes(target: Any, classes: Array, original: Array, index: Any = N
     if np.ndim(target) == 0:
         label = target[()] if isinstance(target, np.ndarray) else target
         return np.broadcast_to(np.arange(k) == _columns([label], classes)[0], (n, k))
-    if index is not None and hasattr(target, "iloc") and np.ndim(target) == 1:
-        target = _by_index(target, index)
-    per_row = np.asarray(target)
+    per_row = np.asarray(in_order_of(target, index))
     if per_row.shape != (n,):
         raise InputError(
             f"target has shape {per_row.shape} for {n} rows; expected one label per row, or a list of allowed labels"
         )
     return np.asarray(np.arange(k) == np.array(_columns(list(per_row), classes, per_row=True))[:, None])
+
+
+def in_order_of(target: Any, index: Any) -> Any:
+    """One target per row in the order of the rows: a pandas Series by their index, anything else as it is."""
+    return (
+        _by_index(target, index) if index is not None and hasattr(target, "iloc") and np.ndim(target) == 1 else target
+    )
+
+
+def class_columns(labels: list[Any], classes: Array, row: int | None = None) -> list[int]:
+    """The columns of labels that the target of all rows, or of one row, names."""
+    known = names_of(classes)
+    places = {label: column for column, label in reversed(list(enumerate(known)))}
+    return [_column(as_plain(label), known, places, classes, row) for label in labels]
 
 
 def _by_index(target: Any, index: Any) -> Any:

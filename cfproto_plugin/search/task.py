@@ -9,6 +9,7 @@ import numpy as np
 
 from cfproto_plugin.config import SearchConfig
 from cfproto_plugin.protocols import Array
+from cfproto_plugin.search.intervals import Intervals
 from cfproto_plugin.search.tuning import Tuning
 from cfproto_plugin.tables.space import FeatureSpace, Rows
 
@@ -27,6 +28,12 @@ class Task:
     space: FeatureSpace
     config: SearchConfig  # with every value settled
     tuning: Tuning = field(default_factory=Tuning)
+    intervals: Intervals | None = None  # of probabilities: they are the target then, and `allowed` only leads there
+
+    @property
+    def sources(self) -> Array:
+        """(n, k) bool: the classes of training rows that may be answers."""
+        return self.allowed if self.intervals is None else np.ones_like(self.allowed)
 
     @cached_property
     def first(self) -> Array:
@@ -51,8 +58,8 @@ class Task:
             "vary": "vary" in rules.fixed_by,
             "increasing": rules.rising.any(),
             "decreasing": rules.falling.any(),
-            "ranges": rules.declared.any(),
-            "allowed": rules.allowed,
+            "ranges": np.delete(rules.declared, list(rules.grid.listed)).any(),
+            "allowed": rules.allowed or rules.grid.listed,
             "relations": rules.relations,
             "max_changes": config.max_changes,
             "min_proba": config.min_proba,
@@ -63,7 +70,12 @@ class Task:
     def take(self, lines: Array, config: SearchConfig) -> Task:
         """Some of the lines, under other settings."""
         return replace(
-            self, rows=self.rows.take(lines), allowed=self.allowed[lines], group=self.group[lines], config=config
+            self,
+            rows=self.rows.take(lines),
+            allowed=self.allowed[lines],
+            group=self.group[lines],
+            config=config,
+            intervals=None if self.intervals is None else self.intervals.take(lines),
         )
 
     def __len__(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,11 @@ from cfproto_plugin.tables.cells import (
     cells_of,
     column_of,
     is_category,
+    is_missing,
     listed,
     number_dtype,
 )
+from cfproto_plugin.tables.dates import Dates, is_date
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,17 @@ class Attribute:
     levels: Any = None  # the categories in the order of their codes, None for a number
     integer: bool = False  # the dtype of the column holds integers only
     group: bool = False  # a one-hot group; one category may have no column, its level is None
+    dates: Dates | None = None  # a number of days, which the user's column holds as a date or a duration
+    order: tuple[Any, ...] | None = None  # the categories in the order that the dtype of the column gives them
     unknown: int = 0  # how many levels at the end are not from the training data: a row may keep one, never take it
+
+    @cached_property
+    def ranks(self) -> Array | None:
+        """(K,) the place of every level in the order; NaN for one that has none. None without an order."""
+        if self.order is None:
+            return None
+        known = {level: float(place) for place, level in enumerate(self.order)}
+        return np.array([np.nan if is_missing(level) else known.get(level, np.nan) for level in self.levels])
 
     @property
     def dropped(self) -> int:
@@ -50,6 +63,8 @@ class Attribute:
 
     def cells(self, part: Array) -> list[Any]:
         """What the user's columns hold for a column of the table."""
+        if self.dates is not None:
+            return [self.dates.cells(part)]
         if self.levels is None:
             return [part]
         if not self.group:
@@ -91,8 +106,11 @@ def attributes_of(raw: Any, names: tuple[Any, ...] | None, features: Features) -
             continue
         name = names[at] if names is not None else at
         dtype = raw.dtypes.iloc[at] if names is not None else raw.dtype
-        if at in categorical or (names is not None and is_category(dtype)):
-            found.append(Attribute(name, (at,), categories(column_of(raw, at), name)))
+        if names is not None and is_date(dtype) and at not in categorical:
+            found.append(Attribute(name, (at,), dates=Dates.of(column_of(raw, at))))
+        elif at in categorical or (names is not None and is_category(dtype)):
+            order = tuple(dtype.categories) if getattr(dtype, "ordered", False) else None
+            found.append(Attribute(name, (at,), categories(column_of(raw, at), name), order=order))
         else:
             found.append(Attribute(name, (at,), integer=holds_integers(dtype)))
     return tuple(found)
@@ -114,13 +132,14 @@ def holds_integers(dtype: Any) -> bool:
 
 
 def check_dtypes(raw: Any, names: tuple[Any, ...] | None) -> None:
-    """Refuse dates, durations and complex numbers, which are neither numbers nor categories."""
+    """Refuse complex numbers, and arrays of dates or durations, which are neither numbers nor categories."""
     if names is not None:
         check_unique(names, "the training data")
     for name, dtype in [(None, raw.dtype)] if names is None else raw.dtypes.items():
-        if getattr(dtype, "kind", "O") in "cmM":
+        if getattr(dtype, "kind", "O") in ("cmM" if names is None else "c"):
             where = "the array" if names is None else f"column {name!r}"
-            raise InputError(f"{where} holds {dtype}; turn it into numbers or categories first", column=name)
+            better = "" if getattr(dtype, "kind", "O") == "c" else ", or make it a column of a DataFrame"
+            raise InputError(f"{where} holds {dtype}; turn it into numbers or categories first{better}", column=name)
 
 
 def check_unique(names: Sequence[Any], what: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cfproto_plugin.errors import InputError
+from cfproto_plugin.helpers.kinds import load_pandas
 from cfproto_plugin.protocols import Array
 
 _LISTED = 12
@@ -275,6 +276,8 @@ def nullable(dtype: Any) -> Any:
 def _exactly(column: Any, dtype: Any) -> Any:
     """The column as dtype, or None if a value would not survive: 2.5 as an integer, a category that has no code."""
     there = ~np.asarray(column.isna())
+    if getattr(dtype, "kind", "O") == "M" and is_loose(column.dtype):
+        return _dated(column, dtype)
     if hasattr(dtype, "categories") and not column[there].isin(dtype.categories).all():
         return None
     try:
@@ -286,3 +289,16 @@ def _exactly(column: Any, dtype: Any) -> Any:
     kind = {} if numbers else {"dtype": object}
     same = made[there].to_numpy(**kind) == column[there].to_numpy(**kind)
     return made if np.all(same) else None
+
+
+def _dated(column: Any, dtype: Any) -> Any:
+    """A column of texts or objects as dates, those without a time zone in that of the dtype; None if one is no date."""
+    pandas, zone = load_pandas(), getattr(dtype, "tz", None)
+    try:
+        stamps = [pandas.NaT if is_missing(cell) else pandas.Timestamp(cell) for cell in column]
+        stamps = [
+            stamp.tz_localize(zone) if zone and stamp is not pandas.NaT and not stamp.tz else stamp for stamp in stamps
+        ]
+        return pandas.Series(stamps, index=column.index, name=column.name, dtype=dtype)
+    except (TypeError, ValueError):
+        return None

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from cfproto_plugin.checks import is_number, shown
 from cfproto_plugin.errors import ConfigError, InputError, did_you_mean
 from cfproto_plugin.features import Column, Features
 from cfproto_plugin.helpers.frames import column_order
@@ -94,8 +95,8 @@ class Columns:
 
     @cached_property
     def plain(self) -> bool:
-        """Whether the table is the user's array itself: no categories, no groups."""
-        return not self.categories
+        """Whether the table is the user's array itself: no categories, no groups, no dates."""
+        return not self.categories and all(attribute.dates is None for attribute in self.attributes)
 
     def given(self, x: Any) -> Given:
         """The rows of one call, read; one row may come without its batch dimension.
@@ -226,13 +227,32 @@ class Columns:
         user = position(column, self.names, int(np.prod(self.shape)), rule)
         return next(at for at, attribute in enumerate(self.attributes) if user in attribute.sources)
 
+    def number(self, at: int, value: Any, what: str) -> float:
+        """A value that a rule gives for a column of numbers or dates, as the table holds it."""
+        dates = self.attributes[at].dates
+        if dates is not None:
+            days = None if is_number(value) else dates.number(value)
+            if days is None or np.isnan(days):
+                kind = "durations" if dates.durations else "dates"
+                zone = "" if dates.zone is None else f" in {dates.zone}"
+                raise ConfigError(
+                    f"{what} has {shown(value)}, but {self.describe(at)} holds {kind}{zone}",
+                    column=self.attributes[at].name,
+                )
+            return days
+        if not (is_number(value) and np.isfinite(value)):
+            name = self.attributes[at].name
+            raise ConfigError(f"{what} has {shown(value)}, but {self.describe(at)} is a number", column=name)
+        return float(value)
+
+    def shown(self, at: int, number: float) -> str:
+        """A number of the table, for messages."""
+        dates = self.attributes[at].dates
+        return f"{number:g}" if dates is None else dates.in_words(number)
+
     def code(self, at: int, value: Any, what: str) -> int:
         """The code of a category, or an error that names it."""
         attribute = self.attributes[at]
-        if attribute.levels is None:
-            raise ConfigError(
-                f"{what}: column {self.describe(at)} is a number; use ranges for it", column=attribute.name
-            )
         code = code_of(lookup(attribute.levels), value)
         if code < 0:
             raise ConfigError(

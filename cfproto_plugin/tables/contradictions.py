@@ -10,19 +10,25 @@ from cfproto_plugin.tables.space import FeatureSpace, Rows
 def contradictions(space: FeatureSpace, rows: Rows) -> dict[int, str]:
     """The reason by row."""
     reasons: dict[int, str] = {}
-    name, rules = space.columns.describe, space.rules
+    name, shown, rules = space.columns.describe, space.columns.shown, space.rules
     for i, at in zip(*np.nonzero(rows.lower > rows.upper), strict=True):
         step = rules.grid.step[at]
-        grid = f" in steps of {step:g}" if step > 0 else ""
+        grid = f" in steps of {step:g}{' days' * bool(space.columns.attributes[at].dates)}" if step > 0 else ""
+        grid = " among the values allowed" if at in rules.grid.listed else grid
         reasons[i] = (
-            f"the rules leave no value for column {name(at)}: at least {rows.lower[i, at]:g} and at most "
-            f"{rows.upper[i, at]:g}{grid}"
+            f"the rules leave no value for column {name(at)}: at least {shown(at, rows.lower[i, at])} and at most "
+            f"{shown(at, rows.upper[i, at])}{grid}"
         )
     for at in np.flatnonzero(rules.fixed).tolist():
         if at in rules.allowed:
             for i in np.flatnonzero(~rules.allowed[at][rows.table[:, at].astype(int)]).tolist():
                 why = "is immutable" if "vary" not in rules.fixed_by else "may not change"
                 reasons[i] = f"column {name(at)} {why}, and its category is not among those allowed"
+    for at in rules.allowed:
+        codes = rows.table[:, at].astype(int)
+        none = ~rules.keepable(at)[codes] & ~rules.choices_of(at, codes).any(axis=1)
+        for i in np.flatnonzero(none).tolist():
+            reasons.setdefault(i, f"the rules leave no category for column {name(at)}: allowed, and its direction")
     still = (rows.z_lower == rows.z_upper) & (rows.z_lower == rows.z)
     all_fixed = bool(rules.fixed.all())
     names = " and ".join(rules.fixed_by) if all_fixed else "immutable, ranges, allowed, increasing or decreasing"

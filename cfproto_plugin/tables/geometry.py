@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -50,10 +51,12 @@ class Grid:
 
     step: (A,) a changed value is a multiple of it; 0 where every value is possible.
     held: what the user's columns can hold.
+    listed: by column, the only values (V,) it may have, ascending.
     """
 
     step: Array
     held: tuple[Held, ...] = ()
+    listed: Mapping[int, Array] = field(default_factory=dict)
 
     @cached_property
     def stepped(self) -> bool:
@@ -63,13 +66,13 @@ class Grid:
     @cached_property
     def rounds(self) -> bool:
         """Whether snapping changes anything."""
-        return self.stepped or bool(self._narrow)
+        return self.stepped or bool(self._narrow) or bool(self.listed)
 
     def snap(self, x: Array) -> Array:
         """The nearest number (..., A) that every column can hold."""
         if self.stepped:
             x = np.where(self.step > 0, np.rint(x / self._size) * self._size + 0.0, x)  # 0.0, never -0.0
-        return self._rounded(x)
+        return self._on_lists(self._rounded(x))
 
     def snap_inside(self, x: Array, lower: Array, upper: Array, original: Array) -> Array:
         """Likewise, inside bounds (..., A); the original where no multiple of the step lies inside."""
@@ -77,13 +80,20 @@ class Grid:
             first, last = self.ends(lower, upper)
             near = clip(np.rint(x / self._size) * self._size, first, last) + 0.0
             x = np.where(self.step > 0, np.where(first <= last, near, original), x).astype(x.dtype)
-        return self._rounded(x)
+        return self._on_lists(self._rounded(x))  # bounds are drawn in to the lists
 
     def misses(self, x: Array) -> Array:
         """Which cells (..., A) are no multiple of their step."""
         multiple = x / self._size
         off = np.abs(multiple - np.rint(multiple)) > self._tolerance(multiple, x.dtype)
         return np.asarray((self.step > 0) & off)
+
+    def off_lists(self, x: Array) -> Array:
+        """Which cells (..., A) are none of the values their column may have; a missing one may stay missing."""
+        off = np.zeros(x.shape, dtype=bool)
+        for at in self.listed:
+            off[..., at] = ~(np.isin(x[..., at], self._values(at, x.dtype)) | np.isnan(x[..., at]))
+        return off
 
     def ends(self, lower: Array, upper: Array) -> tuple[Array, Array]:
         """The first and the last multiple of the step inside bounds (..., A); first > last where there is none."""
@@ -99,12 +109,39 @@ class Grid:
             low, high = held.inside(lower, upper)
             lower, upper = np.where(held.where, low, lower), np.where(held.where, high, upper)
         if not self.stepped:
-            return lower, upper
+            return self._drawn_to_lists(lower, upper, x.dtype)
         first, last = self.ends(lower.astype(x.dtype), upper.astype(x.dtype))
         inside = ~((x < lower) | (x > upper))
         drawn = (self.step > 0) & ~(inside & np.isnan(x) & ~(first <= last))
         lower = np.where(drawn, np.where(inside, np.fmin(first, x), first), lower)
-        return lower, np.where(drawn, np.where(inside, np.fmax(last, x), last), upper)
+        upper = np.where(drawn, np.where(inside, np.fmax(last, x), last), upper)
+        return self._drawn_to_lists(lower, upper, x.dtype)
+
+    def _drawn_to_lists(self, lower: Array, upper: Array, dtype: Any) -> tuple[Array, Array]:
+        """Bounds (n, A) drawn in to the first and the last listed value between them; a missing bound stays."""
+        for at in self.listed:
+            values, low, high = self._values(at, dtype), lower[:, at].copy(), upper[:, at].copy()
+            first, last = np.searchsorted(values, low), np.searchsorted(values, high, side="right") - 1
+            few = len(values) - 1
+            lower[:, at] = np.where((first > few) | np.isnan(low), low, values[np.minimum(first, few)])
+            upper[:, at] = np.where((last < 0) | np.isnan(high), high, values[np.maximum(last, 0)])
+        return lower, upper
+
+    def _on_lists(self, x: Array) -> Array:
+        """The nearest listed values (..., A); a missing value stays."""
+        x = x.copy() if self.listed else x
+        for at in self.listed:
+            values = self._values(at, x.dtype)
+            near = values[np.searchsorted((values[1:] + values[:-1]) / 2, x[..., at])]
+            x[..., at] = np.where(np.isnan(x[..., at]), x[..., at], near)
+        return x
+
+    def _values(self, at: int, dtype: Any) -> Array:
+        """The listed values of a column, as it holds them."""
+        values = self.listed[at].astype(dtype)
+        for held in self._narrow:
+            values = held.rounded(values) if held.where[at] else values
+        return np.asarray(values)
 
     def _rounded(self, x: Array) -> Array:
         """The nearest floats that narrow columns hold."""

@@ -56,6 +56,14 @@ def _part(
     if attribute.group:
         return _group(raw, attribute, errors)
     column, name = column_of(raw, attribute.sources[0]), attribute.name
+    if attribute.dates is not None:
+        days, bad = attribute.dates.days(column)
+        kind = "duration" if attribute.dates.durations else "date"
+        for row in np.flatnonzero(bad).tolist():
+            _note(
+                errors, row, f"holds {_cell(column, row)} in column {name!r}; expected a {kind}{_zone(attribute)}", name
+            )
+        return days
     if attribute.levels is None:
         return _numbers(column, name, errors)
     codes, others, bad = codes_of(column, attribute.levels)
@@ -87,6 +95,11 @@ def _group(raw: Any, attribute: Attribute, errors: dict[int, InputError]) -> Arr
         text = f"holds {ones[row]} in the one-hot columns {attribute.name!r}; expected {wanted}"
         _note(errors, row, text, attribute.name)
     return np.where(total == 0, 0, ones.argmax(axis=1) + attribute.dropped).astype(float)
+
+
+def _zone(attribute: Attribute) -> str:
+    zone = None if attribute.dates is None else attribute.dates.zone
+    return "" if zone is None else f", of the time zone {zone} or without one"
 
 
 def _cell(column: Any, row: int) -> str:

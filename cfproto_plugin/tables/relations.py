@@ -143,6 +143,8 @@ def _coded(
     if not isinstance(side, (Level, Number)):
         return side
     for other in compared:
+        if isinstance(side, Level) and isinstance(other, Place) and columns.attributes[other.at].dates is not None:
+            return Number(columns.number(other.at, side.value, f"relation {relation!r}"))
         if isinstance(other, Place) and other.at in columns.categories:
             return Number(float(columns.code(other.at, side.value, f"relation {relation!r}")))
     if isinstance(side, Level):

@@ -9,9 +9,11 @@ from functools import cached_property
 
 import numpy as np
 
+from cfproto_plugin.checks import is_number, shown
 from cfproto_plugin.errors import ConfigError
 from cfproto_plugin.features import Features
 from cfproto_plugin.protocols import Array
+from cfproto_plugin.tables.cells import listed
 from cfproto_plugin.tables.columns import Columns
 from cfproto_plugin.tables.geometry import Grid, changed, filled
 from cfproto_plugin.tables.relations import Relation, read_relation
@@ -55,14 +57,31 @@ class Rules:
                     f"ranges names column {columns.describe(at)}, which is a category; use allowed for it",
                     column=column,
                 )
-            low[at], high[at], declared[at] = lowest, highest, True
+            what = f"ranges[{column!r}]"
+            low[at], high[at] = (
+                end if is_number(end) and np.isinf(end) else columns.number(at, end, what) for end in (lowest, highest)
+            )
+            if low[at] > high[at]:
+                raise ConfigError(f"{what} is {shown((lowest, highest))}; expected the lowest first", column=column)
+            declared[at] = True
         rising, falling = mask("increasing"), mask("decreasing")
-        for at in columns.categories:
-            if rising[at] or falling[at]:
+        for at, attribute in columns.categories.items():
+            if (rising[at] or falling[at]) and attribute.order is None:
                 raise ConfigError(
-                    f"increasing and decreasing need numbers; {columns.describe(at)} is a category",
+                    f"increasing and decreasing need an order; {columns.describe(at)} is a category without one. Make "
+                    "it an ordered category of pandas, CategoricalDtype([...], ordered=True), or an Enum of polars",
+                    column=attribute.name,
+                )
+        allowed, lists = _allowed(features, columns)
+        for at, values in lists.items():
+            inside = values[(values >= low[at]) & (values <= high[at])] if declared[at] else values
+            if not len(inside):
+                raise ConfigError(
+                    f"allowed and ranges leave no value for column {columns.describe(at)}: none of "
+                    f"{listed(values.tolist())} is from {columns.shown(at, low[at])} to {columns.shown(at, high[at])}",
                     column=columns.attributes[at].name,
                 )
+            lists[at], low[at], high[at], declared[at] = inside, inside[0], inside[-1], True
         relations = tuple(read_relation(relation, columns) for relation in features.relations)
         for relation in relations:
             relation(train[:_TRIED])
@@ -74,8 +93,8 @@ class Rules:
             declared,
             low,
             high,
-            Grid(_steps(features, columns), columns.held),
-            _allowed(features, columns),
+            Grid(_steps(features, columns), columns.held, lists),
+            allowed,
             relations,
             tuple(rule for rule in ("immutable", "vary") if getattr(features, rule)),
         )
@@ -115,8 +134,11 @@ class Rules:
         bad = (x < lower) | (x > upper) | (np.isnan(x) & differs) | (fixed & differs)
         if self.grid.stepped:
             bad |= differs & self.grid.misses(x)
+        if self.grid.listed:
+            bad |= self.grid.off_lists(x)
         for at in self.columns.categories:
-            bad[:, at] = differs[:, at] & (self.fixed[at] | ~self.choices(at)[x[:, at].astype(int)])
+            chosen = self.choices_of(at, original[:, at])[np.arange(len(x)), x[:, at].astype(int)]
+            bad[:, at] = differs[:, at] & (self.fixed[at] | ~chosen)
             if at in self.allowed:
                 bad[:, at] |= ~self.allowed[at][x[:, at].astype(int)]
         return np.asarray(bad.any(axis=1) | ~self.related(x))
@@ -128,11 +150,43 @@ class Rules:
             good &= relation(x)
         return good
 
+    @cached_property
+    def bounds_suffice(self) -> bool:
+        """Whether bounds express every rule but `allowed` categories and steps, which decoding keeps."""
+        return not (self.relations or self.grid.listed or self._directed)
+
+    def permits(self, x: Array, original: Array) -> Array:
+        """Which rows (n, A) keep the rules that bounds cannot express, as changes of `original`: (n,) bool."""
+        good = self.related(x)
+        if self.grid.listed:
+            good &= ~self.grid.off_lists(x).any(axis=1)
+        for at in self._directed:
+            chosen = self.choices_of(at, original[:, at])[np.arange(len(x)), x[:, at].astype(int)]
+            good &= chosen | (x[:, at] == original[:, at])
+        return good
+
+    @cached_property
+    def _directed(self) -> list[int]:
+        """The categories that may only rise or only fall."""
+        return [at for at in self.columns.categories if self.is_directed(at)]
+
     def choices(self, at: int) -> Array:
         """The categories an attribute may change to: (K,) bool; none that the training data did not have."""
         attribute = self.columns.attributes[at]
         known = np.arange(len(attribute.levels)) < len(attribute.levels) - attribute.unknown
         return self.allowed.get(at, known)
+
+    def choices_of(self, at: int, codes: Array) -> Array:
+        """The categories that cells (...) of an attribute with these codes may change to: (..., K) bool."""
+        choices, ranks = self.choices(at), self.columns.attributes[at].ranks
+        if ranks is None or not self.is_directed(at):
+            return np.broadcast_to(choices, (*codes.shape, len(choices)))
+        own = ranks[codes.astype(int)][..., None]  # nothing compares with a missing value, which stays
+        return np.asarray(choices & ((ranks >= own) if self.rising[at] else (ranks <= own)))
+
+    def is_directed(self, at: int) -> bool:
+        """Whether an attribute may only rise or only fall."""
+        return bool(self.rising[at] or self.falling[at])
 
     def keepable(self, at: int) -> Array:
         """The categories of an attribute that a row may keep: (K,) bool."""
@@ -149,7 +203,8 @@ class Rules:
             for at, known in self.allowed.items()
         }
         relations = tuple(relation.on(columns) for relation in self.relations)
-        return replace(self, columns=columns, grid=Grid(step, columns.held), allowed=allowed, relations=relations)
+        grid = replace(self.grid, step=step, held=columns.held)
+        return replace(self, columns=columns, grid=grid, allowed=allowed, relations=relations)
 
 
 def _fixed(features: Features, mask: Callable[[str], Array], columns: Columns) -> Array:
@@ -169,14 +224,14 @@ def _fixed(features: Features, mask: Callable[[str], Array], columns: Columns) -
 
 def _steps(features: Features, columns: Columns) -> Array:
     """(A,) the step of every number: 1 for integers, 0 where every value is possible."""
-    steps = np.array([float(attribute.integer) for attribute in columns.attributes])
+    steps = np.array([a.dates.step if a.dates else float(a.integer) for a in columns.attributes])
     given = [("integer", column, 1.0) for column in features.integer]
     given += [("step", column, float(size)) for column, size in features.step.items()]
     for rule, column, size in given:
         at = columns.find(column, rule)
         if at in columns.categories:
             raise ConfigError(f"{rule} needs numbers; {columns.describe(at)} is a category", column=column)
-        if steps[at] and size % 1:
+        if steps[at] and size % 1 and columns.attributes[at].dates is None:
             raise ConfigError(
                 f"step[{column!r}] is {size:g}, but {columns.describe(at)} holds integers; expected a whole number",
                 column=column,
@@ -185,10 +240,32 @@ def _steps(features: Features, columns: Columns) -> Array:
     return steps
 
 
-def _allowed(features: Features, columns: Columns) -> dict[int, Array]:
-    found = {}
+def _allowed(features: Features, columns: Columns) -> tuple[dict[int, Array], dict[int, Array]]:
+    """By attribute: the allowed categories (K,) bool, and the allowed numbers, ascending."""
+    found, lists = {}, {}
     for column, values in features.allowed.items():
         at = columns.find(column, "allowed")
-        codes = [columns.code(at, value, f"allowed[{column!r}]") for value in values]
+        what = f"allowed[{column!r}]"
+        if at not in columns.categories:
+            lists[at] = np.unique([columns.number(at, value, what) for value in values]) + 0.0  # never -0.0
+            _check_list(features, columns, at, lists[at])
+            continue
+        codes = [columns.code(at, value, what) for value in values]
         found[at] = np.isin(np.arange(len(columns.attributes[at].levels)), codes)
-    return found
+    return found, lists
+
+
+def _check_list(features: Features, columns: Columns, at: int, values: Array) -> None:
+    """A column of integers holds integers only, and a list says already which values there are."""
+    name = columns.attributes[at].name
+    if at in {columns.find(column, "step") for column in features.step}:
+        raise ConfigError(
+            f"allowed and step both name column {columns.describe(at)}; allowed alone says which values there are",
+            column=name,
+        )
+    whole = columns.attributes[at].integer or at in {columns.find(column, "integer") for column in features.integer}
+    if whole and (values % 1).any():
+        raise ConfigError(
+            f"allowed[{name!r}] has {values[values % 1 != 0][0]:g}, but {columns.describe(at)} holds integers",
+            column=name,
+        )

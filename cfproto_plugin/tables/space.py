@@ -150,11 +150,14 @@ class FeatureSpace:
                 for side, bound in ((np.minimum, z_lower), (np.maximum, z_upper))
             )
         for at, embedding in self.embeddings.items():
-            choice = embedding[self.rules.choices(at)]
+            alike = not self.rules.is_directed(at)  # the same for every row
+            choices = self.rules.choices_of(at, x[:1, at] if alike else x[:, at])
+            least = np.where(choices, embedding, np.inf).min(axis=1)
+            most = np.where(choices, embedding, -np.inf).max(axis=1)
             fixed = self.rules.fixed[at]
-            own = np.where(self.rules.keepable(at)[x[:, at].astype(int)], z[:, at], choice[0])
-            z_lower[:, at] = z[:, at] if fixed else np.minimum(choice.min(), own)
-            z_upper[:, at] = z[:, at] if fixed else np.maximum(choice.max(), own)
+            keeps = self.rules.keepable(at)[x[:, at].astype(int)] | ~choices.any(axis=1)
+            z_lower[:, at] = z[:, at] if fixed else np.where(keeps, np.minimum(least, z[:, at]), least)
+            z_upper[:, at] = z[:, at] if fixed else np.where(keeps, np.maximum(most, z[:, at]), most)
             lower[:, at] = x[:, at] if fixed else 0
             upper[:, at] = x[:, at] if fixed else len(embedding) - 1
         return Rows(x, z, lower, upper, z_lower, z_upper)
@@ -179,9 +182,13 @@ class FeatureSpace:
         if self.rules.grid.rounds:
             x = self.rules.grid.snap_inside(x, rows.lower, rows.upper, rows.table)
         moved = (z != rows.z) | (rows.table < rows.lower) | (rows.table > rows.upper)
+        if self.rules.grid.listed:
+            moved |= self.rules.grid.off_lists(rows.table)
         for at, embedding in self.embeddings.items():
-            choices = self.rules.choices(at)
-            x[..., at] = nearest_category(z[..., at], embedding, choices)
+            if self.rules.is_directed(at):
+                x[..., at] = nearest_of(z[..., at], embedding, self.rules.choices_of(at, rows.table[..., at]))
+            else:
+                x[..., at] = nearest_category(z[..., at], embedding, self.rules.choices(at))
             moved[..., at] |= ~self.rules.keepable(at)[rows.table[..., at].astype(int)]
         x = x.astype(rows.table.dtype, copy=False)
         return np.asarray(np.where(moved & (x != rows.table), x, rows.table))  # the row's own 0.0 or -0.0
@@ -197,6 +204,12 @@ def nearest_category(z: Array, embedding: Array, choices: Array) -> Array:
     codes = codes[np.argsort(embedding[codes], kind="stable")]
     values = embedding[codes]
     return codes[np.searchsorted((values[1:] + values[:-1]) / 2, z)]
+
+
+def nearest_of(z: Array, embedding: Array, choices: Array) -> Array:
+    """Likewise for cells (...) with choices (..., K) of their own; for a cell without any, the nearest of all."""
+    gap = np.abs(z[..., None] - embedding)
+    return np.asarray(np.where(choices | ~choices.any(axis=-1, keepdims=True), gap, np.inf).argmin(axis=-1))
 
 
 def _off(known: Array) -> float:

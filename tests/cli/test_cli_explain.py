@@ -273,6 +273,18 @@ def test_only_the_columns_of_vary_change_and_a_flag_wins_over_the_file(loans, tm
     assert changed == {"age", "income"}, result.output
 
 
+def test_a_target_can_be_a_probability(loans):
+    result = explain(loans, "pipeline.joblib", "--json", "--target", "granted:0.4..0.6", drop="decision")
+    lines = [line for line in json.loads(result.stdout) if line["counterfactual"]]
+    assert lines, result.output
+    for line in lines:
+        proba = line["proba_after"] if line["counterfactual_class"] == "granted" else 1 - line["proba_after"]
+        assert 0.4 <= proba <= 0.6
+    result = explain(loans, "pipeline.joblib", "--target", "granted:0.4..0.6", "--target", "refused", drop="decision")
+    assert result.exit_code == 2
+    assert "LABEL:LOW..HIGH for each of them" in result.stderr
+
+
 def test_rows_without_a_counterfactual_give_status_1_and_their_reasons(folder, tmp_path):
     columns = pd.read_csv(folder / "rows.csv").columns
     result = explain(folder, "model.json", "--immutable", ",".join(columns), "--target", 0, "-o", tmp_path / "o.csv")
@@ -294,7 +306,7 @@ def test_rows_without_a_counterfactual_give_status_1_and_their_reasons(folder, t
         (("--range", "worst area=a:7"), "'a' is not a number"),
         (("--range", "worst area=9:7"), "expected (lowest, highest)"),
         (("--weight", "worst area=0"), "expected a number above 0"),
-        (("--allowed", "worst area=1,2"), "is a number; use ranges"),
+        (("--allowed", "worst area=1,low"), "'low' is not a number"),
         (("--target", "benign"), "Its classes are: 0, 1"),
         (("--polish", 3), "polish is 3.0"),
         (("--prototypes", "kdtre"), "Did you mean 'kdtree'?"),

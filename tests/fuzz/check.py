@@ -205,6 +205,9 @@ def _line(case: Case, before: dict, after: dict, count: int, *, strict: bool) ->
     if group and sorted(float(after[at]) for at in group) != [0.0, 0.0, 1.0]:
         out.append(f"one-hot columns {[after[at] for at in group]}")
     for relation in case.rules.get("relations", ()):
+        if relation in case.told:
+            out += [] if case.told[relation](after) else [f"{relation} does not hold"]
+            continue
         left, right = relation.split(" <= ")
         out += [] if value_of(after[left]) <= value_of(after[right]) else [f"{relation} does not hold"]
     return out
@@ -212,10 +215,20 @@ def _line(case: Case, before: dict, after: dict, count: int, *, strict: bool) ->
 
 def _class(case: Case, e: Explanation, i: int, changed: bool) -> list[str]:
     claimed, own = e.counterfactual_class[i], e.original_class[i]
+    if case.intervals is not None:
+        inside = is_inside(case, e, i, e.original_proba[i])
+        return [] if changed or inside else ["unchanged, and its probability is not the one that was asked for"]
     if case.wanted is None:
         return [] if claimed != own and changed else [f"class {claimed!r} for a row of class {own!r}"]
     wanted = case.wanted[int(e.row[i])]
     return [] if claimed in wanted else [f"class {claimed!r}, wanted {wanted}"]
+
+
+def is_inside(case: Case, e: Explanation, i: int, proba: np.ndarray) -> bool:
+    """Whether a probability of line i is one that was asked for; of networks up to what their answers vary by."""
+    slack = case.kind.near if case.kind.near > EXACT else 0.0
+    wanted = case.intervals[int(e.row[i])].items()
+    return any(low - slack <= proba[e.classes.tolist().index(label)] <= high + slack for label, (low, high) in wanted)
 
 
 def _asked(case: Case, e: Explanation) -> list[str]:
@@ -296,6 +309,12 @@ def _probabilities(case: Case, e: Explanation, found: np.ndarray, rows: Any) -> 
     proba = np.asarray(asked(case, case.owned.proba, rows), dtype=float)
     off = np.abs(proba - e.counterfactual_proba[found]).max(axis=1)
     out = [f"line {found[k]}: probabilities off by {off[k]:.2g}" for k in np.flatnonzero(off > case.kind.near)]
+    if case.intervals is not None:
+        out += [
+            f"line {line}: probabilities {proba[k]}, asked for {case.intervals[int(e.row[line])]}"
+            for k, line in enumerate(found)
+            if not is_inside(case, e, line, proba[k])
+        ]
     least = case.search.get("min_proba")
     if least is not None:
         place = [e.classes.tolist().index(label) for label in e.counterfactual_class[found].tolist()]

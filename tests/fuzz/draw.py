@@ -12,6 +12,7 @@ from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
 
 from . import data
 from .models import KINDS, LABELS, Kind, Owned, available
+from .more import Told, more, with_dates
 
 AT_FIT = ("categorical", "one_hot", "weights")  # rules that the space of the search is made of
 BUDGETS = (None, None, None, None, None, 0.05, 1.0)
@@ -38,6 +39,8 @@ class Case:
     library: str = "pandas"  # whose frames the user brings, if it is a frame
     again: bool = False  # whether the model is fitted again after the explainer
     per_call: bool = False  # whether the rules come with `explain`
+    told: Told = field(default_factory=dict)  # relations, and how somebody would check each on a row of the answer
+    intervals: list[dict[Any, tuple[float, float]]] | None = None  # the probabilities that are asked for, row by row
 
     def explainer(self) -> CounterfactualExplainer:
         rules = {rule: given for rule, given in self.rules.items() if rule in AT_FIT or not self.per_call}
@@ -58,7 +61,9 @@ def draw(seed: int, rows: int = 50) -> Case:
     names = available()
     name = names[seed % len(names)]
     kind, rng = KINDS[name], np.random.default_rng(seed)
-    (train, _, held), known, owned = _trained(kind, rng)
+    table, known, owned = _trained(kind, rng)
+    further = np.random.default_rng([seed, 1])
+    (train, _, held), owned = with_dates(table, kind, owned, further)
     count = int(rng.integers(1, rows + 1)) if rng.random() < 0.8 else 1
     x = _take(held, rng.integers(0, len(held), count))
     case = Case(seed, name, kind, owned, train, x)
@@ -69,6 +74,9 @@ def draw(seed: int, rows: int = 50) -> Case:
     case.rules = known | rules(case, rng)
     case.search = settings(case, rng)
     _draw_target(case, rng)
+    names = [name for name in names_of(case) if name not in group_of(case)]
+    dates = [name for name in names if is_date(case, name)]
+    more(case, names, [name for name in names if is_amount(case, name)], dates, further)
     case.n = int(rng.choice([1, 1, 2, 3]))
     case.budget = BUDGETS[rng.integers(len(BUDGETS))]
     if count == 1 and not case.bad and rng.random() < 0.4:
@@ -192,8 +200,7 @@ def rules(case: Case, rng: np.random.Generator) -> dict[str, Any]:
     """Rules that the columns admit; one case in three has none."""
     if rng.random() < 0.33:
         return {}
-    names = list(case.train) if isinstance(case.train, pd.DataFrame) else list(range(case.train.shape[1]))
-    names = [name for name in names if name not in group_of(case)]
+    names = [name for name in names_of(case) if name not in group_of(case)]
     amounts = [name for name in names if is_amount(case, name)]
     out: dict[str, Any] = {"ranges": {}, "integer": [], "step": {}, "allowed": {}}
     for rule, among in (("immutable", names), ("increasing", amounts), ("decreasing", amounts)):
@@ -239,6 +246,14 @@ def column(x: Any, name: Any) -> Any:
 def group_of(case: Case) -> tuple[int, ...]:
     """The columns of the one-hot group, if there is one."""
     return case.rules.get("one_hot", {}).get("bin", ())
+
+
+def names_of(case: Case) -> list[Any]:
+    return list(case.train) if isinstance(case.train, pd.DataFrame) else list(range(case.train.shape[1]))
+
+
+def is_date(case: Case, name: Any) -> bool:
+    return isinstance(case.train, pd.DataFrame) and getattr(case.train[name].dtype, "kind", "O") == "M"
 
 
 def is_amount(case: Case, name: Any) -> bool:

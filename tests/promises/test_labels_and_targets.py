@@ -167,7 +167,7 @@ def test_a_series_whose_index_does_not_fit_is_refused(animals, index, message):
         (["0", "1"], 1, "1 is int and the classes are str: write target='1'"),
         ([False, True], "True", "'True' is str and the classes are bool: write target=True"),
         (["cat", "dog"], "dogg", "Did you mean 'dog'"),
-        (["cat", "dog"], {"dog": (0.5, 1)}, "target is {'dog'.*; expected a label, a list of allowed labels"),
+        (["cat", "dog"], {"dog": 0.5}, r"target\['dog'\] is 0.5; expected \(low, high\)"),
         (["cat", "dog"], [], "target is empty"),
         (["cat", "dog"], [["dog"], ["cat"]], r"target holds \['dog'\]; expected a label"),
         (["cat", "dog"], [None], "target holds None; expected a class"),

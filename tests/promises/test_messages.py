@@ -109,7 +109,10 @@ def test_a_list_with_a_label_per_row_that_repeats_is_refused_and_an_array_is_tak
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
-        ({"ranges": {"job": ("a", "b")}}, "Ranges are numbers: use allowed for categories"),
+        (
+            {"ranges": {"job": ("a", "b")}},
+            "Ranges are numbers or dates such as '2026-01-31': use allowed for categories",
+        ),
         ({"ranges": {"income": (5, 1)}}, r"ranges\['income'\] is \(5, 1\).*The lowest is above the highest"),
         ({"increasing": "age", "decreasing": ("income", "age")}, "both name column 'age'.*immutable"),
     ],

@@ -194,7 +194,10 @@ def test_explain_refuses_what_it_cannot_use(explainer, arguments, message):
         ({"weights": {"a": 0}}, r"weights\['a'\] is 0"),
         ({"step": {"a": 0}}, r"step\['a'\] is 0; expected a number above 0"),
         ({"step": {"a": "x"}}, r"step\['a'\] is 'x'"),
-        ({"allowed": {"a": "abc"}}, r"allowed\['a'\] is 'abc'; expected a sequence of categories, such as \('abc',\)"),
+        (
+            {"allowed": {"a": "abc"}},
+            r"allowed\['a'\] is 'abc'; expected a sequence of categories or numbers, such as \('abc',\)",
+        ),
         ({"one_hot": {"a": ()}}, r"one_hot\['a'\] is empty"),
         ({"relations": 3}, "a relation is 3; expected a text such as 'a <= b'"),
     ],

@@ -225,9 +225,16 @@ def test_a_column_that_is_not_there_is_named_with_the_nearest(frame, rule):
     [
         ({"ranges": {"agee": (1, 2)}}, r"ranges names column 'agee'.*Did you mean 'age'"),
         ({"ranges": {"job": (1, 2)}}, r"'job', which is a category; use allowed"),
-        ({"allowed": {"age": (1, 2)}}, r"allowed\['age'\]: column 'age' is a number; use ranges"),
+        ({"allowed": {"age": ("old", 2)}}, r"allowed\['age'\] has 'old', but 'age' is a number"),
+        ({"allowed": {"age": (1, np.nan)}}, r"allowed\['age'\] has nan, but 'age' is a number"),
+        ({"allowed": {"age": (1, 2.5)}}, r"allowed\['age'\] has 2.5, but 'age' holds integers"),
+        (
+            {"allowed": {"a": (1, 2)}, "ranges": {"a": (3, 4)}},
+            r"no value for column 'a': none of 1.0, 2.0 is from 3",
+        ),
+        ({"allowed": {"a": (1, 2)}, "step": {"a": 3}}, r"allowed and step both name column 'a'"),
         ({"allowed": {"job": ("cok",)}}, r"'cok' is no category. Did you mean 'cook'\? There are: 'baker'"),
-        ({"increasing": ("job",)}, r"'job' is a category"),
+        ({"increasing": ("job",)}, r"'job' is a category without one. Make it an ordered category of pandas"),
         ({"step": {"job": 1}}, r"step needs numbers; 'job' is a category"),
         ({"integer": ("job",)}, r"integer needs numbers; 'job' is a category"),
         ({"step": {"age": 2.5}}, r"step\['age'\] is 2.5, but 'age' holds integers"),

@@ -12,7 +12,15 @@ from cfproto_plugin.search.clock import Clock
 from cfproto_plugin.search.judge import Judge
 from cfproto_plugin.search.objective.fista import Block, Schedule, trajectory
 from cfproto_plugin.search.objective.gradients import Vjp, differences
-from cfproto_plugin.search.objective.terms import Distance, LatentDistance, Prediction, Reconstruction, Sum, Term
+from cfproto_plugin.search.objective.terms import (
+    Distance,
+    LatentDistance,
+    Prediction,
+    Probability,
+    Reconstruction,
+    Sum,
+    Term,
+)
 from cfproto_plugin.search.plan import Plan
 
 _NO_UPPER = 1e10
@@ -144,7 +152,10 @@ class _Terms:
         yield Distance(task.rows.z[rows])
         if plan.c_init > 0:
             scale = c[rows].astype(task.rows.z.dtype)
-            yield Prediction(self._vjp(rows), scale, task.allowed[rows], task.config.kappa)
+            if task.intervals is None:
+                yield Prediction(self._vjp(rows), scale, task.allowed[rows], task.config.kappa)
+            else:
+                yield Probability(self._vjp(rows), scale, *task.intervals.take(rows))
         if plan.gamma > 0 and self.autoencoder is not None:
             yield Reconstruction(self.autoencoder, shape, plan.gamma)
         if plan.theta > 0 and self.prototypes is not None:

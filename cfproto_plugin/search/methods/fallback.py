@@ -12,6 +12,7 @@ from cfproto_plugin.search.clock import Clock
 from cfproto_plugin.search.guide import Guide
 from cfproto_plugin.search.judge import Judge, elastic_net
 from cfproto_plugin.search.methods.beam import search_beam
+from cfproto_plugin.search.methods.between import search_between
 from cfproto_plugin.search.methods.path import search_path
 from cfproto_plugin.search.methods.product import search_product
 
@@ -36,7 +37,8 @@ def fall_back(judge: Judge, clock: Clock, best: Array, guide: Guide) -> Iterator
         if len(chosen) < len(rows):
             break
         z, classes = (np.stack(part) for part in zip(*chosen, strict=True))
-        yield from search_path(judge, clock, best, rows, z, classes, theta, method="fallback")
+        search = search_path if judge.task.intervals is None else search_between
+        yield from search(judge, clock, best, rows, z, classes, theta, method="fallback")
     limited = judge.task.config.max_changes is not None  # few changes are the beam's own matter
     if limited:
         yield from search_beam(judge, clock, best, guide.train)
@@ -75,7 +77,7 @@ class _Near:
         Lines of one row take turns.
         """
         task, space = self.judge.task, self.judge.space
-        allowed = np.flatnonzero(task.allowed[row][self.labels])
+        allowed = np.flatnonzero(task.sources[row][self.labels])
         one = task.rows.take(np.array([row]))
         z = space.to_search(self.train[allowed].astype(one.table.dtype, copy=False))
         z = np.minimum(np.maximum(z, one.z_lower), one.z_upper)

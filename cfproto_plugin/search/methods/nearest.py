@@ -49,7 +49,7 @@ def nearest_rows(judge: Judge, guide: Guide, rows: Array, count: int) -> Candida
 
 def _blocks(judge: Judge, guide: Guide, rows: Array) -> Iterator[tuple[Array, Array]]:
     """Lines that allow the same classes, and the training rows of these; their distances fit in memory."""
-    patterns, number = np.unique(judge.task.allowed[rows], axis=0, return_inverse=True)
+    patterns, number = np.unique(judge.task.sources[rows], axis=0, return_inverse=True)
     for at, allowed in enumerate(patterns):
         some, which = rows[number.ravel() == at], np.flatnonzero(allowed[guide.labels])
         size = max(1, judge.task.tuning.cells // max(len(which), 1))

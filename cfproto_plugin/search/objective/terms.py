@@ -71,6 +71,24 @@ class Prediction:
 
 
 @dataclass(frozen=True)
+class Probability:
+    """c · max(low - p, p - high, 0) for the class nearest to its interval; low, high (n, k), NaN for none."""
+
+    vjp: Vjp
+    c: Array
+    low: Array
+    high: Array
+
+    def __call__(self, z: Array) -> Evaluation:
+        proba, pullback = self.vjp(z)
+        gap = np.maximum(self.low - proba, proba - self.high)
+        at = np.arange(len(z)), np.where(np.isnan(gap), np.inf, gap).argmin(axis=1)
+        cotangent = np.zeros_like(proba)
+        cotangent[at] = np.where(gap[at] > 0, self.c, 0) * np.where(proba[at] > self.high[at], 1, -1)
+        return Evaluation(self.c * np.maximum(gap[at], 0), pullback(cotangent), proba)
+
+
+@dataclass(frozen=True)
 class Distance:
     """weight · |z - point|^2: L2 with the row itself as the point, L_proto with a prototype in search space."""
 

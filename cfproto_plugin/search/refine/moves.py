@@ -72,6 +72,8 @@ def _inside(judge: Judge, row: Array, values: Array, end: Array) -> Array:
     outside = ~((values >= lower) & (values <= upper))
     outside[:, :, ORIGINAL] &= ~np.isnan(original)
     outside[:, :, 2:] |= values[:, :, 2:] == original[:, :, None]  # that has a place of its own
+    if rules.grid.listed:
+        outside |= rules.grid.off_lists(values.swapaxes(1, 2)).swapaxes(1, 2)
     for at, choices in rules.allowed.items():
         outside[:, at] |= ~choices[np.nan_to_num(values[:, at]).astype(int)]
     return np.where(outside, current, values)

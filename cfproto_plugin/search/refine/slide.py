@@ -55,12 +55,8 @@ def _round(judge: Judge, points: Points, active: Array) -> Array:
 def _margin(judge: Judge, row: Array, z: Array) -> tuple[Array, Array]:
     """By how much the best allowed class leads the best other one at points z (p, D), and the gradient of that."""
     proba, pullback = judge.model.at(judge.task.rows.take(row))(z)
-    at, allowed = np.arange(len(z)), judge.task.allowed[row]
-    inside = np.where(allowed, proba, -np.inf).argmax(axis=1)
-    outside = np.where(allowed, -np.inf, proba).argmax(axis=1)
-    cotangent = np.zeros_like(proba)
-    cotangent[at, inside], cotangent[at, outside] = 1, -1
-    return proba[at, inside] - proba[at, outside] - judge.task.config.kappa, pullback(cotangent)
+    margin, slope = judge.slope(proba, row)
+    return margin, pullback(slope)
 
 
 def nearest_step(gradient: Array, least: Array, lower: Array, upper: Array, beta: float) -> Array:

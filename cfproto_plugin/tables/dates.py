@@ -1,0 +1,118 @@
+"""Columns of dates and durations: numbers of days in the table, and back in their own dtype and time zone."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cfproto_plugin.helpers.kinds import load_pandas
+from cfproto_plugin.protocols import Array
+from cfproto_plugin.tables.cells import is_missing
+
+_DAY = 86_400_000_000  # microseconds
+_STEPS = (1.0, 1 / 24, 1 / 1440, 1 / 86_400)  # days, hours, minutes, seconds
+_FIRST, _LAST = -719_162.0, 2_932_896.0  # days since 1970 of the years 1 and 9999, all that Python's dates can be
+_LONGEST = 1e8  # days
+
+
+def is_date(dtype: Any) -> bool:
+    """Whether a column of this dtype holds dates or durations."""
+    return getattr(dtype, "kind", "O") in "mM"
+
+
+@dataclass(frozen=True)
+class Dates:
+    """What the dates of a column are counted in.
+
+    Days since 1970, in UTC; of a column with a time zone that holds nothing but midnights there, in its local time.
+    """
+
+    durations: bool
+    zone: Any  # None without
+    local: bool
+    step: float  # the coarsest of days, hours, minutes and seconds that all training values are multiples of; else 0
+
+    @classmethod
+    def of(cls, column: Any) -> Dates:
+        """What a pandas column holds."""
+        zone = getattr(column.dtype, "tz", None)
+        if zone is None and hasattr(column.dtype, "pyarrow_dtype"):
+            zone = getattr(column.dtype.pyarrow_dtype, "tz", None)
+        durations = column.dtype.kind == "m"
+        for local in (True, False) if zone is not None else (False,):
+            found = cls(durations, zone, local, 0.0)
+            days = found.days(column)[0]
+            known = np.rint(days[~np.isnan(days)] * _DAY).astype(np.int64)
+            step = next((step for step in _STEPS if not (known % round(step * _DAY)).any()), 0.0)
+            if not local or step == 1:
+                break
+        return cls(durations, zone, local and step == 1, step)
+
+    def days(self, column: Any) -> tuple[Array, Array]:
+        """The cells of a pandas column as days (n,), NaN where missing, and which of them (n,) bool are no dates."""
+        if is_date(column.dtype) and (column.dtype.kind == "m") == self.durations:
+            whole = load_pandas().Series(column.array)
+            if hasattr(column.dtype, "pyarrow_dtype"):
+                whole = whole.astype(object)
+            return self._counted(whole), np.zeros(len(column), dtype=bool)
+        numbers = [self.number(cell) for cell in column.tolist()]
+        bad = np.array([number is None for number in numbers], dtype=bool)
+        return np.array([np.nan if number is None else number for number in numbers], dtype=float), bad
+
+    def number(self, value: Any) -> float | None:
+        """A date, a duration or the text of a date as days; NaN if it is missing, None if it is none of these."""
+        if is_missing(value) or (isinstance(value, np.datetime64 | np.timedelta64) and np.isnat(value)):
+            return float("nan")
+        kinds = (dt.timedelta, np.timedelta64) if self.durations else (dt.date, np.datetime64, str)
+        if not isinstance(value, kinds):
+            return None
+        pandas = load_pandas()
+        try:
+            moment = (pandas.Timedelta if self.durations else pandas.Timestamp)(value)
+            return float(self._counted(pandas.Series([moment]))[0])
+        except (ValueError, TypeError, OverflowError):
+            return None
+
+    def _counted(self, column: Any) -> Array:
+        """Days (n,) of a pandas Series of dates or durations."""
+        pandas = load_pandas()
+        if self.durations:
+            return np.asarray(pandas.to_timedelta(column) / pandas.Timedelta(days=1), dtype=float)
+        moments = pandas.DatetimeIndex(pandas.to_datetime(column))
+        if (moments.tz is None) != (self.zone is None):
+            if moments.tz is not None:
+                raise ValueError("a date with a time zone in a column without")
+            moments = moments.tz_localize(self.zone, ambiguous=True, nonexistent="shift_forward")
+        if self.zone is not None:
+            moments = moments.tz_convert(self.zone if self.local else "UTC").tz_localize(None)
+        stamps = moments.to_numpy()
+        return np.where(np.isnat(stamps), np.nan, stamps.astype("M8[us]").astype(np.int64) / _DAY)
+
+    def cells(self, days: Array) -> Any:
+        """Dates or durations of days (n,), to the microsecond, as a pandas array; missing where NaN."""
+        pandas = load_pandas()
+        low, high = (-_LONGEST, _LONGEST) if self.durations else (_FIRST, _LAST)
+        missing = np.isnan(days)
+        count = np.rint(np.clip(np.where(missing, 0, days), low, high).astype(float) * _DAY).astype(np.int64)
+        if self.durations:
+            spans = count.astype("m8[us]")
+            spans[missing] = np.timedelta64("NaT")
+            return pandas.array(spans)
+        stamps = count.astype("M8[us]")
+        stamps[missing] = np.datetime64("NaT")
+        if self.zone is None:
+            return pandas.array(stamps)
+        moments = pandas.DatetimeIndex(stamps)
+        if self.local:
+            return moments.tz_localize(self.zone, ambiguous=True, nonexistent="shift_forward").array
+        return moments.tz_localize("UTC").tz_convert(self.zone).array
+
+    def in_words(self, days: float) -> str:
+        """A number of days as a date, for messages."""
+        if not np.isfinite(days):
+            return f"{days:g}"
+        text = str(self.cells(np.array([days]))[0])
+        return text.removesuffix(" 00:00:00")

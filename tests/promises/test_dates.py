@@ -1,0 +1,228 @@
+"""Columns of dates and durations: days for the search, dates of the same dtype for the model and in the answer."""
+
+import datetime as dt
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cfproto_plugin import CounterfactualExplainer, Explanation, Features
+from cfproto_plugin.errors import ConfigError
+
+RNG = np.random.default_rng(0)
+N = 240
+DAYS = pd.Timestamp("2024-01-01") + pd.to_timedelta(RNG.integers(0, 700, N), unit="D")
+PLAIN = pd.DataFrame({"signed": DAYS, "income": RNG.normal(size=N)})
+CUT = pd.Timestamp("2025-01-01")
+
+
+def model(rows):
+    """Later and richer is better; insists on the dtype it was written for."""
+    signed = rows["signed"]
+    if not isinstance(rows, pd.DataFrame):
+        signed = pd.Series(signed.to_list() if hasattr(signed, "to_list") else signed.to_pylist())
+    signed = pd.to_datetime(signed.reset_index(drop=True))
+    cut = CUT if signed.dt.tz is None else CUT.tz_localize(signed.dt.tz)
+    days = np.nan_to_num(np.asarray((signed - cut) / pd.Timedelta(days=1), dtype=float))
+    score = days / 200 + np.asarray(rows["income"], dtype=float)
+    return np.column_stack([1 / (1 + np.exp(score)), 1 / (1 + np.exp(-score))])
+
+
+def in_library(frame, library, date):
+    if library == "pandas":
+        return frame
+    polars = pytest.importorskip("polars")
+    made = polars.DataFrame({name: frame[name].to_list() for name in frame})
+    made = made.with_columns(made["signed"].cast(polars.Date)) if date else made
+    return made if library == "polars" else made.to_arrow()
+
+
+@pytest.mark.parametrize("date", [False, True])
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_dates_come_back_as_dates_of_the_same_type(library, date):
+    train = in_library(PLAIN, library, date)
+    rows = train[:20] if library != "pyarrow" else train.slice(0, 20)
+    e = CounterfactualExplainer(model, features=Features(vary="signed")).fit(train).explain(rows)
+    assert e.found.sum() > 5
+    schema = (lambda x: x.schema) if library != "pandas" else (lambda x: x.dtypes.tolist())
+    assert schema(e.counterfactual) == schema(rows)
+    changes = e.changes()
+    assert changes
+    assert {change.feature for change in changes} == {"signed"}
+    assert all(isinstance(change.after, dt.date) for change in changes)
+    found = pd.to_datetime(pd.Series([change.after for change in changes]))
+    assert (found == found.dt.normalize()).all()  # whole days, as in training
+    back = Explanation.from_json(e.to_json())
+    assert [change.after for change in back.changes()] == [change.after for change in changes]
+
+
+@pytest.mark.parametrize(
+    "dtype", ["datetime64[s]", "datetime64[ms]", "datetime64[us]", "datetime64[ns]", "timestamp[us][pyarrow]"]
+)
+def test_the_model_gets_the_dtype_it_was_given_in_training(dtype):
+    train = PLAIN.astype({"signed": dtype})
+    seen = set()
+
+    def watching(rows):
+        seen.add(str(rows["signed"].dtype))
+        return model(rows)
+
+    e = CounterfactualExplainer(watching).fit(train).explain(train[:10])
+    assert e.found.all()
+    assert seen == {dtype}
+    assert e.counterfactual["signed"].dtype == train["signed"].dtype
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Asia/Kolkata"])
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_midnights_stay_midnights_of_their_time_zone(zone, library):
+    train = PLAIN.assign(signed=PLAIN["signed"].dt.tz_localize(zone))
+    if library == "polars":
+        polars = pytest.importorskip("polars")
+        train = polars.DataFrame(
+            {"signed": polars.Series(PLAIN["signed"]).dt.replace_time_zone(zone), "income": PLAIN["income"].to_list()}
+        )
+    e = CounterfactualExplainer(model, features=Features(vary="signed")).fit(train).explain(train[:20])
+    after = [change.after for change in e.changes()]
+    assert len(after) > 5
+    assert all((moment.hour, moment.minute, moment.second) == (0, 0, 0) for moment in after)
+    assert {str(moment.tzinfo) for moment in after} == {zone}
+    assert Explanation.from_json(e.to_json()).changes() == e.changes()
+
+
+def test_unchanged_nanoseconds_and_times_on_a_grid_are_kept():
+    hours = PLAIN.assign(signed=PLAIN["signed"] + pd.to_timedelta(RNG.integers(0, 24, N), unit="h"))
+    e = CounterfactualExplainer(model, features=Features(vary="signed")).fit(hours).explain(hours[:20])
+    after = pd.Series([change.after for change in e.changes()])
+    assert (after == after.dt.floor("h")).all()
+    fine = PLAIN.assign(signed=PLAIN["signed"].astype("datetime64[ns]") + pd.to_timedelta(RNG.integers(1, 10**9, N)))
+    e = CounterfactualExplainer(model, features=Features(vary="income")).fit(fine).explain(fine[:20])
+    assert e.counterfactual["signed"].equals(fine["signed"][:20])
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        pd.Timestamp("2025-03-01"),
+        dt.date(2025, 3, 1),
+        dt.datetime(2025, 3, 1),  # noqa: DTZ001 without a zone, as the column
+        np.datetime64("2025-03-01"),
+        "2025-03-01",
+    ],
+)
+def test_ranges_take_dates_in_any_form(end):
+    rules = Features(ranges={"signed": ("2024-06-01", end)}, increasing="signed")
+    e = CounterfactualExplainer(model, features=rules).fit(PLAIN).explain(PLAIN[:60])
+    after, before = e.counterfactual["signed"][e.found], e.original["signed"][e.found]
+    assert e.found.sum() > 20
+    assert after.between("2024-06-01", "2025-03-01").all()
+    assert (after >= before).all()
+    late = PLAIN["signed"][:60] > "2025-03-01"
+    assert (e.status[late] == "infeasible").all()
+    assert "at most 2025-03-01" in e.message[late][0]
+
+
+def test_relations_and_lists_take_dates():
+    ends = PLAIN.assign(ended=PLAIN["signed"] + pd.to_timedelta(RNG.integers(1, 90, N), unit="D"))
+    rules = Features(relations=("ended - signed >= 30", "signed >= '2024-03-01'"))
+    e = CounterfactualExplainer(model, features=rules).fit(ends).explain(ends[:60])
+    after = e.counterfactual[e.found]
+    assert len(after) > 20
+    assert (after["ended"] - after["signed"] >= pd.Timedelta(days=30)).all()
+    assert (after["signed"] >= "2024-03-01").all()
+    allowed = ("2024-02-01", dt.date(2025, 2, 1), "2025-09-01")
+    e = CounterfactualExplainer(model, features=Features(allowed={"signed": allowed})).fit(PLAIN).explain(PLAIN[:60])
+    assert e.found.all()
+    assert set(e.counterfactual["signed"]) <= set(map(pd.Timestamp, allowed))
+
+
+def test_durations_are_numbers_too():
+    span = PLAIN.assign(signed=PLAIN["signed"] - pd.Timestamp("2024-01-01"))
+
+    def waited(rows):
+        return model(rows.assign(signed=rows["signed"] + pd.Timestamp("2024-01-01")))
+
+    rules = Features(ranges={"signed": (pd.Timedelta(days=10), dt.timedelta(days=600))})
+    e = CounterfactualExplainer(waited, features=rules).fit(span).explain(span[:40])
+    after = e.counterfactual["signed"][e.found]
+    assert e.found.sum() > 30
+    assert after.dtype == span["signed"].dtype
+    assert after.between(pd.Timedelta(days=10), pd.Timedelta(days=600)).all()
+
+
+def test_nat_is_missing_and_may_become_a_date():
+    train = PLAIN.copy()
+    train.loc[::5, "signed"] = pd.NaT
+    e = CounterfactualExplainer(model, features=Features(vary="signed")).fit(train).explain(train[:40])
+    gone = e.original["signed"].isna()
+    assert e.found[gone].any()
+    assert not (e.counterfactual["signed"][e.found & ~gone].isna()).any()
+
+
+def test_a_cell_that_is_no_date_is_an_error_of_its_row_and_texts_of_dates_are_read():
+    rows = PLAIN[:3].astype({"signed": object})
+    rows.iloc[0, 0], rows.iloc[1, 0] = "2024-05-05", "soon"
+    e = CounterfactualExplainer(model).fit(PLAIN).explain(rows)
+    assert e.status.tolist()[1] == "error"
+    assert "holds 'soon' in column 'signed'; expected a date" in e.message[1]
+    assert e.found.tolist() == [True, False, True]
+    one = CounterfactualExplainer(model).fit(PLAIN).explain(PLAIN.iloc[0])
+    assert one.found.all()
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_a_model_that_wants_dates_gets_dates_for_texts_of_dates(zone):
+    train = PLAIN.assign(signed=PLAIN["signed"].dt.tz_localize(zone))
+
+    def strict(rows):
+        if rows["signed"].dtype != train["signed"].dtype:
+            raise TypeError(f"dates as {rows['signed'].dtype}")
+        return model(rows)
+
+    rows = train[:4].assign(signed=train["signed"][:4].dt.strftime("%Y-%m-%d"))
+    explainer = CounterfactualExplainer(strict, features=Features(vary="income")).fit(train)
+    e, expected = explainer.explain(rows), explainer.explain(train[:4])
+    assert e.found.all(), e.message
+    assert e.counterfactual["signed"].tolist() == rows["signed"].tolist()
+    assert e.counterfactual["income"].equals(expected.counterfactual["income"])
+
+
+def test_durations_in_minutes_stay_in_minutes():
+    span = PLAIN.assign(signed=pd.to_timedelta(RNG.integers(0, 700 * 1440, N), unit="min"))
+
+    def waited(rows):
+        return model(rows.assign(signed=rows["signed"] + pd.Timestamp("2024-01-01")))
+
+    e = CounterfactualExplainer(waited, features=Features(vary="signed")).fit(span).explain(span[:20])
+    after = pd.Series([change.after for change in e.changes()])
+    assert len(after) > 5
+    assert (after == after.dt.floor("min")).all()
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ({"ranges": {"signed": (1, 2)}}, r"ranges\['signed'\] has 1, but 'signed' holds dates"),
+        ({"ranges": {"signed": ("2025-01-01", "2024-01-01")}}, r"expected the lowest first"),
+        (
+            {"ranges": {"income": ("2025-01-01", "2026-01-01")}},
+            r"ranges\['income'\] has '2025-01-01', but 'income' is a",
+        ),
+        ({"allowed": {"signed": ("soon",)}}, r"allowed\['signed'\] has 'soon', but 'signed' holds dates"),
+        ({"relations": "signed <= 'soon'"}, r"has 'soon', but 'signed' holds dates"),
+    ],
+)
+def test_rules_that_are_no_dates_are_refused(rules, message):
+    with pytest.raises(ConfigError, match=message):
+        CounterfactualExplainer(model, features=Features(**rules)).fit(PLAIN)
+
+
+def test_records_of_the_command_line_hold_dates_as_text():
+    from cfproto_plugin.cli.show import as_lines, as_records
+
+    e = CounterfactualExplainer(model, features=Features(vary="signed")).fit(PLAIN).explain(PLAIN[:20])
+    records = json.loads(json.dumps(as_records(e)))
+    assert [change["after"][:2] for record in records for change in record["changes"]]
+    assert any("2025" in line or "2024" in line for line in as_lines(e))
+    assert "00:00:00" not in repr(e)
