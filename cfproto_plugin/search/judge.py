@@ -201,7 +201,8 @@ class Judge:
 
     def is_permitted(self, table: Array, row: Array) -> Array:
         """Which points keep the rules that bounds cannot express: relations, lists and the number of changes."""
-        good = self.space.rules.permits(table, self.task.rows.table[row])
+        rules, original = self.space.rules, self.task.rows.table
+        good = np.ones(len(table), dtype=bool) if rules.bounds_suffice else rules.permits(table, original[row])
         if self._config.max_changes is not None:
             good &= count_changed(table, self.task.rows.table[row]) <= self._config.max_changes
         return good
