@@ -32,7 +32,9 @@ class Features:
         data and the row. A range binds numbers: a missing value may stay missing, or become a number inside it.
     allowed: the categories, or the numbers, that a column may take; they bind like ranges.
     integer: columns of whole numbers (integers by their dtype are recognised). step: a changed value is a
-        multiple of it.
+        multiple of it. decimals: with how many decimals changed values are written: {"age": 0, "income": -2}, one
+        number for all columns, or "auto" for as many as the training data has, if these are at most six; where it has
+        more, as few as class and rules allow. None writes all digits.
     weights: 3.0 makes every change of the column count as three times as long.
     relations: what must hold between columns: expressions such as "a <= b", "0 <= a <= 3", "a + b <= 2*c" or
         "sex == 'Male'", or functions of the rows (a DataFrame or an array) that return one truth value per row. Names
@@ -51,6 +53,7 @@ class Features:
     integer: Sequence[Column] = ()
     step: Mapping[Column, float] = field(default_factory=dict)
     weights: Mapping[Column, float] = field(default_factory=dict)
+    decimals: Literal["auto"] | int | Mapping[Column, int] | None = "auto"
     relations: Sequence[str | Callable[[Any], Any]] = ()
     scale: Literal["auto"] | None = "auto"
 
@@ -64,6 +67,7 @@ class Features:
             if not self.vary:
                 raise ConfigError("vary is empty, so that nothing could change; expected columns, or None for all")
         object.__setattr__(self, "relations", _relations(self.relations))
+        object.__setattr__(self, "decimals", _decimals(self.decimals))
         for name, (check, example) in _MAPPINGS.items():
             given = getattr(self, name)
             if not isinstance(given, Mapping):
@@ -97,6 +101,20 @@ def _relations(value: Any) -> tuple[str | Callable[[Any], Any], ...]:
                 f"a relation is {shown(item)}; expected a text such as 'a <= b', or a function of the rows"
             )
     return items or ()
+
+
+def _decimals(value: Any) -> Any:
+    if value is None or (isinstance(value, str) and value == "auto"):
+        return value
+    for count in value.values() if isinstance(value, Mapping) else (value,):
+        if not (is_count(count, -_DECIMALS) and count <= _DECIMALS):
+            raise ConfigError(
+                f"decimals is {shown(value)}; expected 'auto', None, a whole number from {-_DECIMALS} to {_DECIMALS}, "
+                "or one by column such as {'age': 0}"
+            )
+    if isinstance(value, Mapping):
+        return {as_plain(column): as_plain(count) for column, count in value.items()}
+    return as_plain(value)
 
 
 def _group(value: Any, what: str) -> tuple[Column, ...]:
@@ -163,6 +181,7 @@ def _categories(value: Any, what: str) -> tuple[Any, ...]:
 
 
 _ANY = 2**63  # an index may count from the end
+_DECIMALS = 15  # that a float can tell apart
 _COLUMNS = ("categorical", "immutable", "increasing", "decreasing", "integer")
 _MAPPINGS: dict[str, tuple[Callable[[Any, str], Any], str]] = {
     "one_hot": (_group, "{'colour': ('colour_red', 'colour_blue')}"),

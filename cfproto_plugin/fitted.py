@@ -94,6 +94,8 @@ class Fitted:
         provider = make_provider(prototypes, config, models.encoder, seed)
         encoder = space_of(provider)
         plan = make_plan(config, _situation(models, columns, latent=encoder is not None))
+        if plan.method == "path" and encoder is None and len(columns.shape) == 1:
+            space = space.readable(train, features)
         model = SearchModel(models.classifier, space, given=given)
         answer = training_answer(model, train)
         check_probabilities(answer.proba, "the training data")
@@ -112,7 +114,7 @@ class Fitted:
             train,
             answer.label,
             np.take_along_axis(answer.proba, answer.label[:, None], axis=1)[:, 0],
-            splits_that_work(models.classifier, columns) if plan.polish > 0 else None,
+            splits_that_work(models.classifier, space) if plan.polish > 0 else None,
         )
         k = None if not isinstance(prototypes, str) else config.k or _default_k(prototypes, models.encoder)
         noise = _noise(models.classifier, model, train, answer)

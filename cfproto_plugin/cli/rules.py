@@ -20,10 +20,11 @@ LISTS = ("categorical", "integer", "immutable", "vary", "increasing", "decreasin
 MAPPINGS = ("ranges", "allowed", "step", "weights")
 SEARCH = ("polish", "max_changes", "few_changes", "min_proba")
 _DIRECTIONS = ("immutable", "increasing", "decreasing")
-_KINDS: dict[str, tuple[type, str]] = {
+_KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
     **dict.fromkeys((*LISTS, "relations"), (list, 'a list such as ["age", "sex"]')),
     **dict.fromkeys((*MAPPINGS, "one_hot", "search"), (dict, "a table with one line per name")),
     "scale": (str, '"auto" or "none"'),
+    "decimals": ((str, int, dict), '"auto", "none", a number, or a table with one per column'),
 }
 Rules = dict[str, Any]
 _Kind = TypeVar("_Kind", Features, SearchConfig)
@@ -44,8 +45,9 @@ def read_rules(path: Path | None) -> tuple[Rules, Rules]:
             raise ConfigError(f"{path}: {name} is {value!r}; expected {expected}")
     search = content.pop("search", {})
     _check_names(search, [field.name for field in fields(SearchConfig)], f"{path}, [search]")
-    if content.get("scale") == "none":  # TOML has no word for None
-        content["scale"] = None
+    for name in ("scale", "decimals"):  # TOML has no word for None
+        if content.get(name) == "none":
+            content[name] = None
     return content, search
 
 

@@ -253,7 +253,7 @@ class SearchModel:
     ) -> Array:
         """Ask for each different row once, in batches that memory allows; NaN where the model fails."""
         place = None
-        if self.space.rounds and len(table) > 1:
+        if self.space.is_coarse and len(table) > 1:
             told = table if x is None else np.column_stack([table, x])  # bit for bit: a model may tell -0.0 from 0.0
             keys = np.ascontiguousarray(told).view(np.dtype((np.void, told.itemsize * told.shape[1]))).ravel()
             _, first, place = np.unique(keys, return_index=True, return_inverse=True)

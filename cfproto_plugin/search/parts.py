@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,6 +19,7 @@ from cfproto_plugin.plugins import Adapted, checked_vjp, wrong
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.failures import in_words
 from cfproto_plugin.tables.columns import Columns
+from cfproto_plugin.tables.space import FeatureSpace
 from cfproto_plugin.tables.splits import Splits
 
 log = logging.getLogger(__name__)
@@ -51,8 +53,9 @@ def parts_that_work(classifier: Adapted, columns: Columns, train: Array) -> Adap
     return replace(classifier, **{name: instead[name] for name in failed})
 
 
-def splits_that_work(model: Adapted, columns: Columns) -> Splits | None:
+def splits_that_work(model: Adapted, space: FeatureSpace) -> Splits | None:
     """The split values of a tree model whose columns are those of the table."""
+    columns, grid = space.columns, space.rules.grid
     found: list[Array] = []
 
     def read() -> None:
@@ -67,7 +70,12 @@ def splits_that_work(model: Adapted, columns: Columns) -> Splits | None:
     names = list(map(str, columns.names or ()))
     if own and set(names) == set(own):
         found = [found[own.index(name)] for name in names]
-    return Splits(found)
+    trees = None
+    with suppress(ModelError):  # the thresholds of the adapter itself will do
+        trees = model.trees
+    if trees is None:
+        return Splits(found, grid=grid)
+    return Splits(found, equal_left=trees.equal_left, dtype=trees.dtype, grid=grid)
 
 
 def transform_that_works(name: str, model: Adapted | None, shape: tuple[int, ...], train: Array) -> Adapted | None:

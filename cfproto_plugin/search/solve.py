@@ -33,6 +33,7 @@ from cfproto_plugin.search.methods.path import search_path
 from cfproto_plugin.search.methods.prototypes import prototypes_in_pieces, prototypes_of
 from cfproto_plugin.search.refine.confirm import Confirmed, confirm, confirm_at_once
 from cfproto_plugin.search.refine.polish import polish
+from cfproto_plugin.search.refine.readable import shortened
 from cfproto_plugin.search.task import Task
 from cfproto_plugin.tables.geometry import changed
 
@@ -109,7 +110,7 @@ class _Driver:
     """The incumbents, and what polishing has done so far."""
 
     def __init__(self, judge: Judge, clock: Clock, guide: Guide) -> None:
-        self.judge, self.clock, self.guide = judge, clock, guide
+        self.judge, self.clock, self.guide = judge, clock, guide.on(judge.space.rules.grid)
         self.incumbents = Incumbents(len(judge.task), judge.task.rows.table)
         self.best = self.incumbents.best
         self.polish_calls = 0
@@ -166,6 +167,7 @@ class _Driver:
         rows = np.flatnonzero(self.incumbents.found())
         points, spent = self.incumbents.as_candidates(rows), self.clock.is_over()
         try:
+            points = points if spent else shortened(self.judge, points)
             found = None if spent else confirm(self.judge, self.clock, points)
         except OutOfTimeError:
             found = None

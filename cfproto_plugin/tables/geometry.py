@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cfproto_plugin.protocols import Array
+from cfproto_plugin.tables.decimals import as_ratio
 from cfproto_plugin.tables.held import Held
 
 _TOLERANCE = 1e-9  # how far a multiple of a step may be from a whole number, relatively
@@ -52,11 +53,15 @@ class Grid:
     step: (A,) a changed value is a multiple of it; 0 where every value is possible.
     held: what the user's columns can hold.
     listed: by column, the only values (V,) it may have, ascending.
+    written: (A,) bool: the step is the last decimal that values are written with.
+    shortened: (A,) bool: values have no step, and are to be written with few digits.
     """
 
     step: Array
     held: tuple[Held, ...] = ()
     listed: Mapping[int, Array] = field(default_factory=dict)
+    written: Array | None = None
+    shortened: Array | bool = False
 
     @cached_property
     def stepped(self) -> bool:
@@ -68,17 +73,37 @@ class Grid:
         """Whether snapping changes anything."""
         return self.stepped or bool(self._narrow) or bool(self.listed)
 
+    @cached_property
+    def is_coarse(self) -> bool:
+        """Whether values may be rounded by more than how they are written."""
+        coarse = self.step > 0 if self.written is None else (self.step > 0) & ~self.written
+        return bool(coarse.any() or self._narrow or self.listed)
+
+    def multiple(self, count: Array) -> Array:
+        """So many (..., A) steps, rounded once: 3 steps of 0.1 are 0.3."""
+        numerator, denominator = self._ratio
+        return np.asarray(count * numerator / denominator + 0.0)  # 0.0, never -0.0
+
+    def multiple_of(self, column: Array, count: Array) -> Array:
+        """So many (..., N) steps of columns (N,), as these hold them."""
+        numerator, denominator = self._ratio
+        found = count * numerator[column] / denominator[column] + 0.0
+        for held in self.held:
+            if held.is_float:
+                found = np.where(held.where[column], held.rounded(found), found)
+        return np.asarray(found)
+
     def snap(self, x: Array) -> Array:
         """The nearest number (..., A) that every column can hold."""
         if self.stepped:
-            x = np.where(self.step > 0, np.rint(x / self._size) * self._size + 0.0, x)  # 0.0, never -0.0
+            x = np.where(self.step > 0, self.multiple(np.rint(x / self._size)), x)
         return self._on_lists(self._rounded(x))
 
     def snap_inside(self, x: Array, lower: Array, upper: Array, original: Array) -> Array:
         """Likewise, inside bounds (..., A); the original where no multiple of the step lies inside."""
         if self.stepped:
             first, last = self.ends(lower, upper)
-            near = clip(np.rint(x / self._size) * self._size, first, last) + 0.0
+            near = clip(self.multiple(np.rint(x / self._size)), first, last) + 0.0
             x = np.where(self.step > 0, np.where(first <= last, near, original), x).astype(x.dtype)
         return self._on_lists(self._rounded(x))  # bounds are drawn in to the lists
 
@@ -98,8 +123,8 @@ class Grid:
     def ends(self, lower: Array, upper: Array) -> tuple[Array, Array]:
         """The first and the last multiple of the step inside bounds (..., A); first > last where there is none."""
         size = self._size
-        first = np.ceil(lower / size - self._tolerance(lower / size, lower.dtype)) * size
-        last = np.floor(upper / size + self._tolerance(upper / size, upper.dtype)) * size
+        first = self.multiple(np.ceil(lower / size - self._tolerance(lower / size, lower.dtype)))
+        last = self.multiple(np.floor(upper / size + self._tolerance(upper / size, upper.dtype)))
         some = first <= last  # a multiple may miss the bound it lies on by its rounding
         return np.where(some, np.fmax(first, lower), first), np.where(some, np.fmin(last, upper), last)
 
@@ -163,3 +188,10 @@ class Grid:
     @cached_property
     def _size(self) -> Array:
         return np.where(self.step > 0, self.step, 1.0)
+
+    @cached_property
+    def _ratio(self) -> tuple[Array, Array]:
+        """(A,) each: numerators and denominators of the steps."""
+        sizes, which = np.unique(self._size, return_inverse=True)
+        ratios = np.array([as_ratio(size) for size in sizes]).reshape(-1, 2)
+        return ratios[which, 0], ratios[which, 1]

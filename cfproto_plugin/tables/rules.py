@@ -16,6 +16,7 @@ from cfproto_plugin.protocols import Array
 from cfproto_plugin.tables.cells import listed
 from cfproto_plugin.tables.columns import Columns
 from cfproto_plugin.tables.geometry import Grid, changed, filled
+from cfproto_plugin.tables.grids import grid_of
 from cfproto_plugin.tables.relations import Relation, read_relation
 
 _TRIED = 4  # training rows that relations are tried on, so that a mistake shows early
@@ -38,8 +39,11 @@ class Rules:
     fixed_by: tuple[str, ...] = ()  # of "immutable" and "vary", those that were given
 
     @classmethod
-    def of(cls, features: Features, columns: Columns, train: Array) -> Rules:
-        """Look up every column the rules name; where there is no range the training data bounds it."""
+    def of(cls, features: Features, columns: Columns, train: Array, written: Array | None = None) -> Rules:
+        """Look up every column the rules name; where there is no range the training data bounds it.
+
+        written: (A,) the steps that the numbers of the training data are written in, if changed values follow them.
+        """
         count = len(columns.attributes)
 
         def mask(rule: str) -> Array:
@@ -93,7 +97,7 @@ class Rules:
             declared,
             low,
             high,
-            Grid(_steps(features, columns), columns.held, lists),
+            grid_of(features, columns, written, np.where(declared, [low, high], np.nan), lists),
             allowed,
             relations,
             tuple(rule for rule in ("immutable", "vary") if getattr(features, rule)),
@@ -220,24 +224,6 @@ def _fixed(features: Features, mask: Callable[[str], Array], columns: Columns) -
             column=columns.attributes[at].name,
         )
     return np.asarray(fixed | ~varied)
-
-
-def _steps(features: Features, columns: Columns) -> Array:
-    """(A,) the step of every number: 1 for integers, 0 where every value is possible."""
-    steps = np.array([a.dates.step if a.dates else float(a.integer) for a in columns.attributes])
-    given = [("integer", column, 1.0) for column in features.integer]
-    given += [("step", column, float(size)) for column, size in features.step.items()]
-    for rule, column, size in given:
-        at = columns.find(column, rule)
-        if at in columns.categories:
-            raise ConfigError(f"{rule} needs numbers; {columns.describe(at)} is a category", column=column)
-        if steps[at] and size % 1 and columns.attributes[at].dates is None:
-            raise ConfigError(
-                f"step[{column!r}] is {size:g}, but {columns.describe(at)} holds integers; expected a whole number",
-                column=column,
-            )
-        steps[at] = size
-    return steps
 
 
 def _allowed(features: Features, columns: Columns) -> tuple[dict[int, Array], dict[int, Array]]:

@@ -15,6 +15,7 @@ from cfproto_plugin.features import Column, Features
 from cfproto_plugin.plugins import category_distances
 from cfproto_plugin.protocols import Array, CategoryDistance
 from cfproto_plugin.tables.columns import Columns
+from cfproto_plugin.tables.decimals import written_steps
 from cfproto_plugin.tables.embedding import embed
 from cfproto_plugin.tables.geometry import clip, filled
 from cfproto_plugin.tables.rules import Rules
@@ -56,6 +57,7 @@ class FeatureSpace:
     offset: Array
     factor: Array
     embeddings: Mapping[int, Array]
+    written: Array | None = None  # (A,) the steps that training data is written in, where changed values follow them
 
     @classmethod
     def numeric(cls, columns: Columns, train: Array, features: Features, *, scale: bool) -> FeatureSpace:
@@ -89,9 +91,15 @@ class FeatureSpace:
             found[at] = weights[at] * embed([distances[column]], scaling="standard", counts=[counts])[0]
         return replace(self, embeddings=found)
 
+    def readable(self, train: Array, features: Features) -> FeatureSpace:
+        """The same for changed values that are written as the training data is."""
+        numbers = np.array([a.levels is None and a.dates is None for a in self.columns.attributes])
+        written = written_steps(train, numbers, self.columns.held)
+        return replace(self, written=written, rules=Rules.of(features, self.columns, train, written))
+
     def with_rules(self, features: Features, train: Array) -> FeatureSpace:
         """The same space under other rules."""
-        return replace(self, rules=Rules.of(features, self.columns, train))
+        return replace(self, rules=Rules.of(features, self.columns, train, self.written))
 
     def on(self, columns: Columns) -> FeatureSpace:
         """The same space for rows that hold the columns in other dtypes, or hold further categories.
@@ -115,6 +123,11 @@ class FeatureSpace:
     def rounds(self) -> bool:
         """Whether decoding lands elsewhere than the point it was given."""
         return bool(self.embeddings) or self.rules.grid.rounds
+
+    @cached_property
+    def is_coarse(self) -> bool:
+        """Whether it may land farther off than the last decimal that values are written with."""
+        return bool(self.embeddings) or self.rules.grid.is_coarse
 
     @property
     def shape(self) -> tuple[int, ...]:

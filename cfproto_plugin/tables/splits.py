@@ -8,21 +8,50 @@ from functools import cache
 import numpy as np
 
 from cfproto_plugin.protocols import Array
+from cfproto_plugin.tables.geometry import Grid
+
+_NEAR = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])  # steps from the number of the grid that is nearest to a split
 
 
 class Splits:
-    """Split values of all columns in one sorted array: complex numbers are ordered by column, then by value."""
+    """Split values of all columns in one sorted array: complex numbers are ordered by column, then by value.
 
-    def __init__(self, columns: Sequence[Array]) -> None:
+    equal_left: whether a value that equals a split lies below it; dtype: in which the two are compared; None if it is
+    not known. grid: the numbers that the columns can hold.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[Array],
+        *,
+        equal_left: bool | None = None,
+        dtype: str | None = None,
+        grid: Grid | None = None,
+    ) -> None:
+        self._columns, self._equal_left, self._dtype, self._grid = columns, equal_left, dtype, grid
         self.values = np.concatenate([np.asarray(values, dtype=float) for values in columns])
-        self._keys = np.repeat(np.arange(len(columns)), [len(values) for values in columns]) + 1j * self.values
+        self._column = np.repeat(np.arange(len(columns)), [len(values) for values in columns])
+        self._keys = self._column + 1j * self.values
         self._ends = np.cumsum([0, *(len(values) for values in columns)])
         single = self.values.astype(np.float32)
         self._sides = np.array([np.nextafter(single, np.float32(end)) for end in (-np.inf, np.inf)], dtype=float)
+        if grid is not None and grid.stepped:
+            self._sides = self._on_grid(grid)
+
+    def on(self, grid: Grid) -> Splits:
+        """The same splits for columns that hold other numbers."""
+        known = self._grid
+        if grid is known or (known is not None and np.array_equal(grid.step, known.step) and grid.held is known.held):
+            return self
+        return Splits(self._columns, equal_left=self._equal_left, dtype=self._dtype, grid=grid)
 
     def of(self, column: int) -> Array:
         """The split values of a column, sorted."""
         return self.values[self._ends[column] : self._ends[column + 1]]
+
+    def above(self, column: int) -> Array:
+        """The values just above the splits of a column, as it can hold them."""
+        return self._sides[1, self._ends[column] : self._ends[column + 1]]
 
     def across(self, start: Array, end: Array, most: int) -> Array:
         """Values (..., A, most) just beyond the splits between start (..., A) and end (..., A), seen from the start.
@@ -31,11 +60,7 @@ class Splits:
         """
         if not len(self.values):
             return np.repeat(end[..., None], most, axis=-1)
-        ends = np.empty((2, *start.shape), dtype=complex)
-        ends.real = np.arange(start.shape[-1])
-        np.minimum(start, end, out=ends.imag[0])
-        np.maximum(start, end, out=ends.imag[1])
-        low, high = np.searchsorted(self._keys, ends)
+        low, high = self._below(np.array([np.minimum(start, end), np.maximum(start, end)]))
         count = high - low
         at = low[..., None] + np.arange(most) * count[..., None] // most
         beyond = self._sides[(end > start).view(np.int8)[..., None], np.minimum(at, len(self.values) - 1)]
@@ -43,6 +68,29 @@ class Splits:
         start, end = start[..., None], end[..., None]
         inside = (beyond - start) * (beyond - end) <= 0
         return np.where(_distinct(most)[np.minimum(count, most)] & inside, beyond, end)
+
+    def _below(self, x: Array) -> Array:
+        """How many splits, of all columns up to its own, lie below each cell (..., A) as the model compares them."""
+        keys = np.empty(x.shape, dtype=complex)
+        with np.errstate(over="ignore"):
+            keys.real, keys.imag = np.arange(x.shape[-1]), x.astype(self._dtype or x.dtype)
+        return np.searchsorted(self._keys, keys, side="right" if self._equal_left is False else "left")
+
+    def _on_grid(self, grid: Grid) -> Array:
+        """The sides (2, N): the nearest numbers of the grid below and above each split, as the model compares them."""
+        stepped = np.flatnonzero(grid.step[self._column] > 0)
+        column, split = self._column[stepped], self.values[stepped]
+        count = np.rint(split / grid.step[column]) + _NEAR[:, None]
+        near = grid.multiple_of(column, count)  # (5, N) ascending
+        seen = [near.astype(dtype) for dtype in ("float32", "float64") if self._dtype in {dtype, None}]
+        or_equal = self._equal_left
+        below = np.all([each <= split if or_equal is True else each < split for each in seen], axis=0)
+        above = np.all([each >= split if or_equal is False else each > split for each in seen], axis=0)
+        sides, each = self._sides.copy(), np.arange(len(stepped))
+        last = len(_NEAR) - 1 - below[::-1].argmax(axis=0)
+        sides[0, stepped] = np.where(below.any(axis=0), near[last, each], sides[0, stepped])
+        sides[1, stepped] = np.where(above.any(axis=0), near[above.argmax(axis=0), each], sides[1, stepped])
+        return sides
 
 
 @cache

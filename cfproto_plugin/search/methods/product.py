@@ -114,10 +114,13 @@ class _Product:
             return values.astype(origin.table.dtype), counts[values]
         low, high = self._ends(origin, column)
         if guide.splits is not None:
-            ends = guide.splits.of(column)
-            ends = np.concatenate([[low], ends[(ends > low) & (ends < high)], [high]])
-            widths = np.concatenate([[np.inf, np.inf], np.diff(ends)])
-            return np.concatenate([[low, high], (ends[1:] + ends[:-1]) / 2]), widths
+            splits = guide.splits.of(column)
+            inside = (splits > low) & (splits < high)
+            ends = np.concatenate([[low], splits[inside], [high]])
+            widths, values = np.concatenate([[np.inf, np.inf], np.diff(ends)]), (ends[1:] + ends[:-1]) / 2
+            if space.rules.grid.step[column] > 0:  # the middle may round to another interval
+                values[1:] = guide.splits.above(column)[inside]
+            return np.concatenate([[low, high], values]), widths
         train = guide.train[:, column]
         spread = np.quantile(train[~np.isnan(train)], np.linspace(0, 1, _QUANTILES))
         values = np.unique(np.concatenate([np.linspace(low, high, _EVEN), np.clip(spread, low, high)]))

@@ -47,15 +47,13 @@ def moves_of(judge: Judge, points: Points, active: Array, splits: Splits | None)
 
 def _places(judge: Judge, original: Array, current: Array, end: Array, splits: Splits | None) -> Array:
     """Values (p, A, V): the current one, the original, some between the two, some farther out; arguments are (p, A)."""
-    tuning, step = judge.task.tuning, judge.space.rules.grid.step
+    tuning = judge.task.tuning
     beyond = np.where(np.abs(end - original) > np.abs(current - original), end, current)
     if splits is None:
         between = _fractions(original, current, beyond)
     else:
         inward, outward = splits.across(np.array([original, current]), np.array([current, beyond]), tuning.inward)
         between = np.concatenate([inward, outward[..., :: tuning.outward_every]], axis=2)
-        if judge.space.rules.grid.stepped:
-            between = np.where(step[:, None] > 0, _fractions(original, current, beyond), between)
     return np.concatenate([current[:, :, None], original[:, :, None], between], axis=2)
 
 

@@ -28,7 +28,7 @@ def polish(judge: Judge, clock: Clock, starts: Candidates, splits: Splits | None
     """
     points = starting_points(judge, starts)
     with suppress(OutOfTimeError):  # the points are where they got to
-        if len(points.row) and judge.model.has_gradient and not judge.space.rounds:
+        if len(points.row) and judge.model.has_gradient and not judge.space.is_coarse:
             slide(judge, clock, points)
             points.path_end = points.table.copy()
             points.margin = judge.free_margin(points.table, points.row)

@@ -46,7 +46,7 @@ def test_path_finds_the_boundary_of_a_linear_model_to_its_resolution():
 
     train = np.array([[0.0, 0.0], [2.0, 2.0]])
     search = SearchConfig(beta=0.0, polish=0, theta=1e-9)
-    explainer = CounterfactualExplainer(model, features=Features(scale=None), search=search).fit(train)
+    explainer = CounterfactualExplainer(model, features=Features(scale=None, decimals=None), search=search).fit(train)
     e = explainer.explain([0.0, 0.0])
     assert e.status.tolist() == ["found"]
     assert 1 < e.counterfactual.sum() < 1 + 4 / 256 + 1e-9
@@ -63,7 +63,7 @@ def test_path_begins_at_a_theta_that_was_asked_for(theta):
         return np.stack([1 - p, p], axis=1)
 
     search = SearchConfig(beta=0.0, polish=0, theta=theta)
-    explainer = CounterfactualExplainer(model, features=Features(scale=None), search=search)
+    explainer = CounterfactualExplainer(model, features=Features(scale=None, decimals=None), search=search)
     e = explainer.fit(np.array([[0.0, 0.0], [2.0, 2.0]])).explain([0.0, 0.0])
     assert e.counterfactual[0] == pytest.approx(2 * theta / (1 + theta))
 

@@ -122,7 +122,8 @@ def test_split_values_of_a_tree_are_used_themselves(rows, cancer):
     from sklearn.tree import DecisionTreeClassifier
 
     tree = DecisionTreeClassifier(max_depth=4, random_state=0).fit(rows[0], cancer[1][:450])
-    e = explained(tree, rows, polish=1)
+    train, x = rows
+    e = CounterfactualExplainer(tree, features=Features(decimals=None)).fit(train).explain(x)
     splits = tree.tree_.threshold[tree.tree_.feature >= 0]
     for change in e.changes():
         assert np.isclose(splits, change.after, rtol=1e-6).any(), change
