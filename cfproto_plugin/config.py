@@ -31,9 +31,9 @@ class SearchConfig:
 
     method: "path" follows the minimisers of the objective from the row to its prototypes as theta grows; "fista" is the
         paper's iteration; "auto" is the path if the search has neither L_pred nor L_AE, else the iteration.
-    theta: weight of the prototype. None is 200 with an encoder, 100 beside L_AE (both the paper's), 20 for prototypes
-        in the search space. The path runs over all values of theta and begins at the given one: the larger, the closer
-        to the class. With polish=0 it begins at 5 unless theta is given.
+    theta: weight of the prototype, the one knob between close to the row (0) and close to the class (5 and more). None
+        is 0 for tables searched by the path, which changes few columns; for the iteration 200 with an encoder and 100
+        without, or beside L_AE.
     gamma: None is 100 if there is an autoencoder, else 0.
     kappa: by how much the new class must lead the others.
     c_init: None is 0 on the path and for models without gradients, else 1. c_steps: None is 1 if c_init is 0, else 5.
@@ -42,10 +42,16 @@ class SearchConfig:
     k: prototypes are the mean of the k nearest encodings, or the k-th nearest training row. None is 5 with an encoder
         and 1 for k-d trees; "all" averages whole classes. k_type: "mean", or "point" for the k-th nearest encoding.
     eps: half the step of finite differences, one number or one per feature, in units of the search.
-    polish: from 0 (no polishing: close to the class) to 1 (polish to the end: close to the row). None is 1 for tables
-        searched by the path, else 0.
+    polish: whether what the method found is improved on the same objective. None is True for tables searched by the
+        path, else False.
     max_changes: the most columns that may differ. few_changes: what each changed column costs beside its distance, in
-        units of beta·L1 + L2. min_proba: the least probability of the new class.
+        units of beta·L1 + L2; None is 0.2 for tables searched by the path, else 0. min_proba: the least probability of
+        the new class.
+    min_typicality: the least share of the new class's training rows that are at least as isolated among their like as
+        the counterfactual is among them, or that of the row in its own class if that is less. min_stability: the least
+        share of copies with noise that keep the new class. Both are rules if given. None is 0.1 and 0.9 for tables
+        searched by the path, as a wish: a row that cannot reach them gets the answer that comes nearest to them. 0 is
+        off, and so is None elsewhere. noise: of the copies, in standard deviations of the training data.
     fallback: where the search finds nothing, try the nearest training rows of the allowed classes.
     """
 
@@ -63,10 +69,13 @@ class SearchConfig:
     k_type: Literal["mean", "point"] = "mean"
     eps: float | Sequence[float] = 1e-3
     clip: float = 1000.0
-    polish: float | None = None
+    polish: bool | None = None
     max_changes: int | None = None
-    few_changes: float = 0.0
+    few_changes: float | None = None
     min_proba: float | None = None
+    min_typicality: float | None = None
+    min_stability: float | None = None
+    noise: float = 0.1
     fallback: bool = True
 
     def __post_init__(self) -> None:
@@ -76,7 +85,7 @@ class SearchConfig:
         self._one_of("k_type", ("mean", "point"))
         for name in ("beta", "kappa", "theta", "gamma", "c_init", "few_changes"):
             self._check(name, lambda value: is_number(value) and 0 <= value < math.inf, "a number of at least 0")
-        for name in ("learning_rate", "clip"):
+        for name in ("learning_rate", "clip", "noise"):
             self._check(name, lambda value: is_number(value) and 0 < value < math.inf, "a number above 0")
         for name in ("max_iterations", "c_steps", "max_changes"):
             self._check(name, is_count, "a whole number of at least 1")
@@ -85,12 +94,44 @@ class SearchConfig:
             object.__setattr__(self, name, bool(getattr(self, name)))
         self._check("k", lambda value: is_count(value) or _is(value, "all"), "a whole number of at least 1, or 'all'")
         self._check("eps", _are_positive, "a positive number, or one per feature")
-        self._check(
-            "polish", lambda value: (is_number(value) or is_flag(value)) and 0 <= value <= 1, "a number from 0 to 1"
-        )
+        for name in ("min_typicality", "min_stability"):
+            self._check(name, lambda value: is_number(value) and 0 <= value <= 1, "a share from 0 to 1")
+        self._check_polish()
         self._check(
             "min_proba", lambda value: is_number(value) and 0 < value <= 1, "a probability above 0 and at most 1"
         )
+
+    @classmethod
+    def close(cls, **overrides: Any) -> SearchConfig:
+        """As close to the row as the class allows, and nothing else: answers that another model may not agree with."""
+        return cls._preset({"theta": 0.0, "few_changes": 0.0, "min_typicality": 0.0, "min_stability": 0.0}, overrides)
+
+    @classmethod
+    def few(cls, **overrides: Any) -> SearchConfig:
+        """As few changed columns as possible: each costs as much as a change of one standard deviation."""
+        return cls._preset({"few_changes": 1.0}, overrides)
+
+    @classmethod
+    def typical(cls, **overrides: Any) -> SearchConfig:
+        """Close to a row of the new class, as the paper has it: most columns change."""
+        return cls._preset({"theta": 5.0, "few_changes": 0.0}, overrides)
+
+    @classmethod
+    def stable(cls, **overrides: Any) -> SearchConfig:
+        """Farther from the boundary: models that are fitted again mostly agree."""
+        return cls._preset({"noise": 0.25}, overrides)
+
+    @classmethod
+    def _preset(cls, settings: dict[str, Any], overrides: dict[str, Any]) -> SearchConfig:
+        cls._check_names(overrides)
+        return cls(**{**settings, **overrides})
+
+    @classmethod
+    def _check_names(cls, overrides: dict[str, Any]) -> None:
+        known = [field.name for field in fields(cls)]
+        for name in overrides:
+            if name not in known:
+                raise ConfigError(f"SearchConfig has no field {name!r}.{did_you_mean(name, known)}")
 
     @classmethod
     def paper(cls, loss: str, **overrides: Any) -> SearchConfig:
@@ -101,13 +142,22 @@ class SearchConfig:
         """
         if not isinstance(loss, str) or loss not in _PAPER:
             raise ConfigError(f"loss is {shown(loss)}; expected one of {', '.join(_PAPER)}, the paper's MNIST list")
-        known = [field.name for field in fields(cls)]
-        for name in overrides:
-            if name not in known:
-                raise ConfigError(f"SearchConfig has no field {name!r}.{did_you_mean(name, known)}")
-        base = cls(method="fista", c_steps=10, max_iterations=1000, momentum=True, polish=0, fallback=False)
+        cls._check_names(overrides)
+        base = cls(method="fista", c_steps=10, max_iterations=1000, momentum=True, polish=False, fallback=False)
         settings = {**_PAPER[loss], **overrides}
         return replace(base, **{"k": None if _is_zero(settings["theta"]) else 5, **settings})  # only L_proto uses k
+
+    def _check_polish(self) -> None:
+        """True or False, or 0 and 1 for these; it used to be a share of the distance."""
+        given: Any = self.polish
+        if is_number(given) and 0 < given < 1:
+            raise ConfigError(
+                f"polish is {given:g}; expected True or False. How close an answer stays to its class is said by "
+                "theta: 0 is close to the row, 5 and more close to the class."
+            )
+        self._check("polish", lambda value: is_flag(value) or (is_number(value) and value in (0, 1)), "True or False")
+        if self.polish is not None:
+            object.__setattr__(self, "polish", bool(self.polish))
 
     def _one_of(self, name: str, allowed: tuple[str, ...]) -> None:
         value = getattr(self, name)
@@ -129,10 +179,6 @@ def _is(value: Any, text: str) -> bool:
 
 def _is_zero(value: Any) -> bool:
     return is_number(value) and value == 0
-
-
-def _is_share(value: Any) -> bool:
-    return is_flag(value) or (is_number(value) and bool(0 <= value <= 1))
 
 
 def _are_positive(value: Any) -> bool:

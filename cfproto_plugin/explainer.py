@@ -132,8 +132,9 @@ class CounterfactualExplainer:
             clock = Clock(len(todo), pace.deadline, tick)
             rows = rows.take(np.searchsorted(open_lines, todo))
             wanted = None if intervals is None else intervals.take(todo)
-            task = Task(rows, allowed[todo], group[todo], space, fitted.config, fitted.tuning, wanted)
-            solved = solve(Judge(task, model), clock, fitted.guide)
+            own, guide = lines.answer.label[todo], fitted.guide
+            task = Task(rows, allowed[todo], group[todo], own, space, fitted.config, fitted.tuning, wanted)
+            solved = solve(Judge(task, model, guide.floors, guide.plan.path_theta), clock, guide)
         lines.fill(todo, task, solved)
         counts = {
             "n_predict_calls": model.calls,
@@ -227,7 +228,7 @@ class CounterfactualExplainer:
 
     def _explanation(self, lines: Lines, facts: dict[str, Any]) -> Explanation:
         fitted, seconds = self._require_fitted(), facts["seconds"]
-        columns = fitted.space.columns
+        columns, floors = fitted.space.columns, fitted.guide.floors
         return Explanation(
             original=lines.given.original(lines.group),
             counterfactual=lines.given.answers(lines.table, lines.group, lines.label >= 0),
@@ -240,6 +241,9 @@ class CounterfactualExplainer:
             counterfactual_proba=lines.proba,
             distance=lines.distance,
             margin=lines.margin(),
+            objective=lines.objective,
+            typicality=lines.typicality,
+            stability=lines.stability,
             how=lines.how,
             classes=fitted.classes,
             n_steps=lines.steps,
@@ -250,7 +254,12 @@ class CounterfactualExplainer:
             meta={
                 "adapter": fitted.classifier.name,
                 "method": fitted.guide.plan.method,
-                "config": dict(vars(fitted.config)),
+                "config": {
+                    **vars(fitted.config),
+                    "min_typicality": floors.least_typicality.least,
+                    "min_stability": floors.least_stability.least,
+                },
+                "typicality": None if floors.typicality is None else floors.typicality.described(),
                 "classes_without_prototype": list(fitted.absent),
                 "versions": versions(self.model),
                 "seed": self.seed,

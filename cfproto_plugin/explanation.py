@@ -51,7 +51,11 @@ class Explanation:
         message says why in words. The original of such a row is the user's own, and it has no original_class.
     original_class, counterfactual_class, prototype_class: labels; None where there is none.
     distance: (n,) beta·L1 + L2 in search space. margin: (n,) the probability of the new class minus the largest other
-        one. NaN where there is no counterfactual.
+        one. objective: (n,) what was minimised: the distance, few_changes for every change and theta·L_proto. NaN where
+        there is no counterfactual.
+    typicality: (n,) the share of the new class's training rows that are at least as isolated among their like as the
+        counterfactual is among them. stability: (n,) the share of its copies with noise that keep the class. NaN where
+        that is not measured: images, encoders, rows returned unchanged, and when the time budget is spent.
     how: (n,) a `How` record of how each counterfactual was found; None where there is none.
     original_proba, counterfactual_proba: (n, k), columns in the order of `classes`.
     n_steps, seconds: the gradient steps as the paper counts them, and the time of the line.
@@ -70,6 +74,9 @@ class Explanation:
     prototype_class: Array
     distance: Array = field(default=_UNKNOWN, kw_only=True)
     margin: Array = field(default=_UNKNOWN, kw_only=True)
+    objective: Array = field(default=_UNKNOWN, kw_only=True)
+    typicality: Array = field(default=_UNKNOWN, kw_only=True)
+    stability: Array = field(default=_UNKNOWN, kw_only=True)
     how: Array = field(default=_UNKNOWN, kw_only=True)
     original_proba: Array
     counterfactual_proba: Array
@@ -83,7 +90,8 @@ class Explanation:
 
     def __post_init__(self) -> None:
         n = len(self.original)
-        unknown = {"distance": np.full(n, math.nan), "margin": np.full(n, math.nan), "how": np.full(n, None)}
+        numbers = ("distance", "margin", "objective", "typicality", "stability")
+        unknown = {**{name: np.full(n, math.nan) for name in numbers}, "how": np.full(n, None)}
         for each in fields(self):
             value = getattr(self, each.name)
             if value is None and each.name in unknown:

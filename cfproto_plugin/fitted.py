@@ -17,7 +17,9 @@ from cfproto_plugin.helpers.probabilities import check_probabilities
 from cfproto_plugin.plugins import Adapted, adapted, fitted_provider, make, own_copy, registry, space_of
 from cfproto_plugin.protocols import Array, CategoryDistance, GradientAdapter, ModelAdapter, PrototypeProvider
 from cfproto_plugin.search.boundary import between_rows, margins
+from cfproto_plugin.search.copies import Copies
 from cfproto_plugin.search.fingerprint import Fingerprint
+from cfproto_plugin.search.floors import Floors, unweighted
 from cfproto_plugin.search.guide import Guide
 from cfproto_plugin.search.model import Answer, SearchModel
 from cfproto_plugin.search.noise import Noise, as_margin, noise_of
@@ -27,6 +29,7 @@ from cfproto_plugin.search.plan import Plan, Situation, make_plan
 from cfproto_plugin.search.targets import names_of
 from cfproto_plugin.search.training import training_answer
 from cfproto_plugin.search.tuning import Tuning
+from cfproto_plugin.search.typicality import Typicality
 from cfproto_plugin.tables.columns import Columns
 from cfproto_plugin.tables.geometry import filled
 from cfproto_plugin.tables.space import FeatureSpace
@@ -114,7 +117,8 @@ class Fitted:
             train,
             answer.label,
             np.take_along_axis(answer.proba, answer.label[:, None], axis=1)[:, 0],
-            splits_that_work(models.classifier, space) if plan.polish > 0 else None,
+            splits_that_work(models.classifier, space) if plan.polish else None,
+            Floors() if encoder is not None else _floors(space, plan, config, train, answer.label, seed),
         )
         k = None if not isinstance(prototypes, str) else config.k or _default_k(prototypes, models.encoder)
         noise = _noise(models.classifier, model, train, answer)
@@ -195,6 +199,7 @@ def _settled(config: SearchConfig, plan: Plan, k: Any) -> SearchConfig:
         config,
         method=plan.method,
         theta=plan.path_theta if plan.method == "path" else plan.theta,
+        few_changes=plan.few_changes,
         gamma=plan.gamma,
         c_init=plan.c_init,
         c_steps=plan.c_steps,
@@ -213,6 +218,18 @@ def _deviations(columns: Columns, train: Array) -> Array | None:
         if attribute.levels is None:
             found[attribute.sources[0]] = spread[at]
     return found
+
+
+def _floors(space: FeatureSpace, plan: Plan, config: SearchConfig, train: Array, labels: Array, seed: int) -> Floors:
+    """How typical and how stable answers are, for tables; for images it is not measured."""
+    if len(space.shape) > 1:
+        return Floors()
+    return Floors(
+        Typicality(unweighted(space, train), labels, seed),
+        Copies.of(space, config.noise, Tuning().copies, seed),
+        plan.typicality,
+        plan.stability,
+    )
 
 
 def _default_k(prototypes: str, encoder: Adapted | None) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from cfproto_plugin.fitted import Fitted
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.report.sentences import how_in_words, why_not_in_words
+from cfproto_plugin.report.sentences import how_in_words, why_not_in_words, wishes_in_words
 from cfproto_plugin.search.how import How
 from cfproto_plugin.search.intervals import Intervals
 from cfproto_plugin.search.judge import margin_of
@@ -43,6 +43,7 @@ class Lines:
         self.message = np.full(n, "", dtype=object)
         self.how = np.full(n, None, dtype=object)
         self.steps, self.seconds, self.distance = np.zeros(n, dtype=int), np.zeros(n), np.full(n, np.nan)
+        self.typicality, self.stability, self.objective = (np.full(n, np.nan) for _ in range(3))
         self.unsolved = np.ones(n, dtype=bool)
 
     def refuse(self, errors: Mapping[int, Exception]) -> None:
@@ -70,7 +71,7 @@ class Lines:
         first = done[np.searchsorted(self.group, self.group[done]) == done]
         self.unsolved[done] = False
         self.table[first], self.proba[first] = self.original[first], self.answer.proba[first]
-        self.label[first], self.distance[first] = self.answer.label[first], 0.0
+        self.label[first], self.distance[first], self.objective[first] = self.answer.label[first], 0.0, 0.0
         self.status[first], self.how[first] = "found", How("unchanged")
         self.message[done] = "already in the target: there is only the row itself"
         self.message[first] = how_in_words(How("unchanged"), label=None, n_changes=0, cost=0.0)
@@ -84,6 +85,9 @@ class Lines:
         self.table[at], self.proba[at], self.label[at] = solved.table, solved.proba, solved.label
         self.distance[at], self.seconds[at] = solved.distance, solved.seconds
         self.prototype[at], self.steps[at] = trace["prototype"], trace["steps"]
+        for mine, found in ((self.typicality, solved.typicality), (self.stability, solved.stability)):
+            mine[at] = np.where(good, found, np.nan)
+        self.objective[at] = np.where(good, solved.cost, np.nan)
         self.status[at] = np.where(good, np.where(solved.by_search, "found", "fallback"), "not_found")
         counts, ruled = count_changed(solved.table, task.rows.table), task.space.rules.any_declared
         for i, line in enumerate(at):
@@ -106,7 +110,17 @@ class Lines:
                 n_changes=int(counts[i]),
                 cost=float(solved.cost[i]),
                 ruled=ruled,
-            )
+            ) + self._unmet(i, solved)
+
+    def _unmet(self, i: int, solved: Solved) -> str:
+        """What a line that has an answer misses of what is wished for, in words."""
+        floors = self.fitted.guide.floors
+        return wishes_in_words(
+            float(solved.typicality[i]),
+            float(solved.stability[i]),
+            typical=float(solved.least_typicality[i]),
+            stable=floors.least_stability.least,
+        )
 
     def _reached(self, solved: Solved, i: int, line: int) -> Any:
         """The class of an answer; for a target of probabilities the class that was asked for, and its probability."""
@@ -141,4 +155,12 @@ class Lines:
             least=least,
             impossible=None if solved.impossible[i] < 0 else task.space.rules.relations[solved.impossible[i]].name,
             relax=task.binding(),
+            floors={
+                name: (float(best), floor.least)
+                for name, best, floor in (
+                    ("min_typicality", solved.typicality[i], self.fitted.guide.floors.least_typicality),
+                    ("min_stability", solved.stability[i], self.fitted.guide.floors.least_stability),
+                )
+                if floor.is_rule
+            },
         )

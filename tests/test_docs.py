@@ -21,7 +21,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from cfproto_plugin import CounterfactualExplainer
 from cfproto_plugin.cli import main
-from cfproto_plugin.cli.rules import make_search, read_rules
+from cfproto_plugin.cli.rules import SEARCH, make_search, read_rules
 from cfproto_plugin.features import Features
 
 TOP = Path(__file__).parents[1]
@@ -90,7 +90,7 @@ def test_the_rules_on_the_page_of_the_command_line_can_be_read(tmp_path):
     (tmp_path / "rules.toml").write_text(text, encoding="utf-8")
     rules, search = read_rules(tmp_path / "rules.toml")
     assert Features(**rules).immutable == ("sex", "race")
-    flags = dict.fromkeys(("polish", "max_changes", "few_changes", "min_proba"))
+    flags = dict.fromkeys((*SEARCH, "preset"))
     assert make_search(search, flags).max_changes == 3
 
 

@@ -110,10 +110,19 @@ def _several(flag: str, field: str, metavar: str, text: str) -> Callable[[_Comma
     "models trained on it.",
 )
 @click.option("--rules", type=_FILE, help="A TOML file of rules and settings; flags add to it and win.")
+@click.option(
+    "--preset", type=click.Choice(rule_files.PRESETS), help="Settings that go together; options and --rules win."
+)
 @click.option("--max-changes", type=int, metavar="N", help="At most N columns change.")
 @click.option("--few-changes", type=float, metavar="PRICE", help="Price of a changed column: 1 prefers few.")
 @click.option("--min-proba", type=float, metavar="P", help="Probability that the new class must reach.")
-@click.option("--polish", type=float, metavar="P", help="From 0, close to the new class, to 1, close to the row.")
+@click.option("--min-typicality", type=float, metavar="Q", help="How typical of the new class; 0 is off.")
+@click.option("--min-stability", type=float, metavar="SHARE", help="Share of noisy copies that keep the class.")
+@click.option("--noise", type=float, metavar="SD", help="Of these copies, in standard deviations.")
+@click.option(
+    "--theta", type=float, metavar="WEIGHT", help="From 0, close to the row, to 5 and more, close to the class."
+)
+@click.option("--polish/--no-polish", default=None, help="Improve what the search found; default: for tables.")
 @click.option("--time-budget", type=float, metavar="SECONDS", help="Return the best found in this time.")
 @click.option("--prototypes", default="auto", show_default=True, metavar="NAME", help="Prototype provider.")
 @click.option("--distance", default="abdm", show_default=True, metavar="NAME", help="Distance between categories.")

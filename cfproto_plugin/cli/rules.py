@@ -18,7 +18,8 @@ from cfproto_plugin.features import Features
 
 LISTS = ("categorical", "integer", "immutable", "vary", "increasing", "decreasing")
 MAPPINGS = ("ranges", "allowed", "step", "weights")
-SEARCH = ("polish", "max_changes", "few_changes", "min_proba")
+SEARCH = ("theta", "polish", "max_changes", "few_changes", "min_proba", "min_typicality", "min_stability", "noise")
+PRESETS = ("close", "few", "typical", "stable")
 _DIRECTIONS = ("immutable", "increasing", "decreasing")
 _KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
     **dict.fromkeys((*LISTS, "relations"), (list, 'a list such as ["age", "sex"]')),
@@ -72,8 +73,14 @@ def make_features(file: Rules, flags: Mapping[str, Sequence[str]], train: Any) -
 
 
 def make_search(file: Rules, flags: Mapping[str, Any]) -> SearchConfig:
-    """The settings of the file with the flags that were given."""
-    return _built(SearchConfig, {**file, **{name: flags[name] for name in SEARCH if flags[name] is not None}})
+    """The preset, the settings of the file, and the flags that were given: the later wins."""
+    preset = {} if flags["preset"] is None else _given(getattr(SearchConfig, flags["preset"])())
+    return _built(SearchConfig, {**preset, **file, **{name: flags[name] for name in SEARCH if flags[name] is not None}})
+
+
+def _given(config: SearchConfig) -> Rules:
+    """The settings that are not the usual ones."""
+    return {field.name: value for field in fields(config) if (value := getattr(config, field.name)) != field.default}
 
 
 def _built(kind: type[_Kind], values: Rules) -> _Kind:

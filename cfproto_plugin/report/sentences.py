@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,7 @@ _UNTIL_POLISHED = {  # no point on the route had the class before it was polishe
     "latent": "on the way to a prototype",
 }
 _MOVED = ", moved inside the rules"
+_ROUNDING = 1e-9
 
 
 def as_sentence(line: Explanation) -> str:
@@ -84,6 +86,16 @@ def how_in_words(how: How, *, label: Any, n_changes: int, cost: float, ruled: bo
     return f"class {label} reached {route}, polished from a cost of {before:.3g} to {cost:.3g}"
 
 
+def wishes_in_words(typicality: float, stability: float, *, typical: float, stable: float) -> str:
+    """What an answer misses of what is wished for: "" for nothing. No point that was tried came nearer to it."""
+    missed = []
+    if typicality < typical - _ROUNDING:
+        missed.append(f"typicality {typicality:.2g}, not {typical:.2g}")
+    if stability < stable - _ROUNDING:
+        missed.append(f"stability {stability:.2g}, not {stable:.2g}")
+    return f"; the best that was found has {' and '.join(missed)}" if missed else ""
+
+
 def _route(how: How) -> str:
     """The route that the search took; a method without words of its own is named."""
     if how.method == "fista":
@@ -111,13 +123,15 @@ def why_not_in_words(
     least: float = 0.0,
     impossible: str | None = None,
     relax: Sequence[str] = (),
+    floors: Mapping[str, tuple[float, float]] = MappingProxyType({}),
 ) -> str:
     """Why a row has no counterfactual of the classes `wanted`.
 
     refused: the model did not confirm what was found. further: the row has others already. absent: the model gives none
     of these classes to a training row. reached: the highest probability of such a class at a point that keeps the
     rules. least: the lead that a class must exceed: kappa, and what the model's answers vary by. impossible: the
-    relation that no point satisfied. relax: the rules and settings that could be.
+    relation that no point satisfied. relax: the rules and settings that could be. floors: the best typicality and
+    stability of points of such a class, by the names of the settings, and what these ask for.
     """
     if refused:
         return "the model did not confirm the class of what the search found"
@@ -128,6 +142,27 @@ def why_not_in_words(
     names = " or ".join(map(str, wanted))
     if impossible is not None:
         return f"no point that was tried satisfies the relation {impossible!r}; relax it, or the rules of its columns"
+    if short := [f"{name} {best:.2g}, not {least:g}" for name, (best, least) in floors.items() if best < least]:
+        return f"points of class {names} were found, but the best reach {' and '.join(short)}; ask for less"
+    return "; ".join(
+        _nothing_valid(
+            names,
+            absent=absent,
+            min_proba=min_proba,
+            reached=reached,
+            least=least,
+            more=[
+                *([f"relax {either(relax)}"] if relax else []),
+                *([] if fallback else ["fallback=True would try training rows"]),
+            ],
+        )
+    )
+
+
+def _nothing_valid(
+    names: str, *, absent: bool, min_proba: float | None, reached: float, least: float, more: list[str]
+) -> list[str]:
+    """The parts of the message where no point was valid: what there was, how near it came, what to do."""
     proba = "" if min_proba is None else f" with probability {min_proba:g}"
     parts = [f"no point of the search that keeps the rules had class {names}{proba}"]
     if absent:
@@ -137,8 +172,4 @@ def why_not_in_words(
     if 0 < 2 * reached - 1 <= least and (min_proba or 0) <= reached:
         parts = [f"the best point has class {names} with probability {reached:.3g}, but too small a lead"]
         parts.append(f"it must exceed {least:.3g}: kappa, and what the model's own answers to one row vary by")
-    if relax:
-        parts.append(f"relax {either(relax)}")
-    if not fallback:
-        parts.append("fallback=True would try training rows")
-    return "; ".join(parts)
+    return [*parts, *more]

@@ -20,8 +20,7 @@ TRACE = np.dtype(
     ]
 )
 
-
-LOWEST_FLOOR = float(np.finfo(np.float32).tiny)  # of polishing without a limit
+FAR = 1e6  # times the shortfall: a point that falls short of a wish comes after all that do not
 
 
 class Candidates(NamedTuple):
@@ -29,13 +28,20 @@ class Candidates(NamedTuple):
 
     row: Array  # (m,) line of the task
     table: Array  # (m, A) numbers and codes
-    cost: Array  # (m,) what is minimised
+    cost: Array  # (m,) what is minimised, J
     margin: Array  # (m,) of the best allowed class over every other
     valid: Array  # (m,) bool: another class, and every rule kept
     start: Array  # (m,) bool: polishing may start here
-    path_end: Array  # (m, A) end of the path it lies on
-    floor: Array  # (m,) cost that polishing may not go below; infinite where it is not polished
+    path_end: Array  # (m, A) end of the path it lies on: its prototype inside the rules
+    path: Array  # (m,) number of that path among those of its line; -1 for none
+    shortfall: Array  # (m,) by how much it misses typicality and stability; 0 where that is not known
+    polished: Array  # (m,) bool: changes that its class does not need are taken back
     trace: Array  # (m,) of dtype TRACE: how it was found
+
+    @property
+    def rank(self) -> Array:
+        """(m,) what points of a line are compared by: those that meet the wishes first, then by cost."""
+        return self.cost + FAR * self.shortfall
 
     def take(self, at: Array) -> Candidates:
         """Some of them, by position or mask."""
@@ -52,7 +58,9 @@ def candidates(
     valid: Array | None = None,
     start: Array | None = None,
     path_end: Array | None = None,
-    floor: Array | None = None,
+    path: Array | None = None,
+    shortfall: Array | None = None,
+    polished: bool = False,
 ) -> Candidates:
     """Candidates that are valid, no starts and not polished, unless said otherwise."""
     m = len(row)
@@ -64,7 +72,9 @@ def candidates(
         np.ones(m, dtype=bool) if valid is None else valid,
         np.zeros(m, dtype=bool) if start is None else start,
         table if path_end is None else path_end,
-        np.full(m, np.inf) if floor is None else floor,
+        np.full(m, -1) if path is None else path,
+        np.zeros(m) if shortfall is None else shortfall,
+        np.full(m, polished),
         trace,
     )
 
@@ -101,11 +111,6 @@ def cheapest(row: Array, cost: Array, best: Array) -> Array:
     order = np.lexsort((cost, row))
     first = order[firsts(row[order])]
     return np.asarray(first[cost[first] < best[row[first]]])
-
-
-def floor_of(polish: float, cost: Array) -> Array:
-    """The cost that polishing by this amount may not go below, above zero: the row itself is no counterfactual."""
-    return np.maximum((1 - polish) * cost, LOWEST_FLOOR)
 
 
 def firsts(values: Array) -> Array:

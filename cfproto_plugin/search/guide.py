@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from cfproto_plugin.protocols import Array, GradientAdapter, PrototypeProvider
+from cfproto_plugin.search.floors import Floors
 from cfproto_plugin.search.plan import Plan
 from cfproto_plugin.tables.geometry import Grid
 from cfproto_plugin.tables.splits import Splits
@@ -22,6 +23,7 @@ class Guide:
     labels: Array  # (N,) their classes, columns of the probabilities
     proba: Array  # (N,) the probability of that class
     splits: Splits | None  # where a tree model splits the columns of the table
+    floors: Floors  # what answers should reach
 
     def on(self, grid: Grid) -> Guide:
         """The same for columns that hold other numbers."""

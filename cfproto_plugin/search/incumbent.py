@@ -9,38 +9,58 @@ from cfproto_plugin.search.candidates import Candidates, candidates, cheapest, t
 
 
 class Incumbents:
-    """n lines; cost is infinite where there is none yet."""
+    """n lines; the rank is infinite where there is none yet."""
 
     def __init__(self, n: int, like: Array) -> None:
-        self.table = np.full((n, like.shape[1]), np.nan, dtype=like.dtype)
-        self.cost = np.full(n, np.inf)
-        self.floor = np.full(n, np.inf)
-        self.trace = traces(n, "")
+        self._points = candidates(
+            np.arange(n),
+            np.full((n, like.shape[1]), np.nan, dtype=like.dtype),
+            np.full(n, np.inf),
+            np.full(n, np.nan),
+            traces(n, ""),
+        )
+        self._points = self._points._replace(path_end=self._points.table.copy())
+        self._rank = np.full(n, np.inf)
 
     @property
     def best(self) -> Array:
-        """(n,) a view of the costs that follows every offer and cannot be written to."""
-        view = self.cost.view()
+        """(n,) a view of the ranks that follows every offer and cannot be written to."""
+        view = self._rank.view()
         view.flags.writeable = False
         return view
 
+    @property
+    def cost(self) -> Array:
+        """(n,) what each costs."""
+        return self._points.cost
+
+    @property
+    def table(self) -> Array:
+        """(n, A) where each is."""
+        return self._points.table
+
+    @property
+    def trace(self) -> Array:
+        """(n,) how each was found."""
+        return self._points.trace
+
     def found(self) -> Array:
         """(n,) bool: which lines have one."""
-        return np.asarray(np.isfinite(self.cost))
+        return np.asarray(np.isfinite(self._rank))
 
     def offer(self, points: Candidates) -> None:
-        """Take over valid points that are cheaper than what their line has."""
+        """Take over valid points that rank before what their line has."""
         points = points.take(points.valid)
-        at = cheapest(points.row, points.cost, self.cost)
+        at = cheapest(points.row, points.rank, self._rank)
         row = points.row[at]
-        self.table[row], self.cost[row] = points.table[at], points.cost[at]
-        self.floor[row], self.trace[row] = points.floor[at], points.trace[at]
+        for mine, part in zip(self._points, points, strict=True):
+            mine[row] = part[at]
+        self._rank[row] = points.rank[at]
 
-    def polished(self, row: Array, floor: Array) -> None:
-        """Remember what lines (m,) cost before polishing, and how far it may go, where they had something."""
-        self.trace["before"][row], self.floor[row] = self.cost[row], floor
+    def polished(self, row: Array) -> None:
+        """Remember what lines (m,) cost before polishing, where they had something."""
+        self._points.trace["before"][row], self._points.polished[row] = self._points.cost[row], True
 
     def as_candidates(self, row: Array) -> Candidates:
-        """What the lines (m,) have, to be refined; their margin is not known."""
-        unknown = np.full(len(row), np.nan)
-        return candidates(row, self.table[row], self.cost[row], unknown, self.trace[row], floor=self.floor[row])
+        """What the lines (m,) have, to be refined."""
+        return self._points.take(row)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cfproto_plugin.protocols import Array
+from cfproto_plugin.search.floors import Floors, Measures
 from cfproto_plugin.search.intervals import Intervals
 from cfproto_plugin.search.model import SearchModel
 from cfproto_plugin.search.task import Task
@@ -94,18 +95,21 @@ class Judge:
     `row` (m,) says which line of the task each of the m points belongs to; points are rows (m, A) of the table.
     """
 
-    def __init__(self, task: Task, model: SearchModel) -> None:
+    def __init__(self, task: Task, model: SearchModel, floors: Floors | None = None, theta: float = 0.0) -> None:
+        """theta: weight of the prototype in what is minimised."""
         self.task = task
+        self.theta = theta
+        self.measures = Measures(floors or Floors(), task, model)
         self.model = model
         self.space = task.space
         self._config = task.config
         self.reached: Reached | None = None
         self._bounds_suffice = task.config.max_changes is None and task.space.rules.bounds_suffice
 
-    def decode(self, z: Array, row: Array, *, limited: bool = True) -> tuple[Array, Array]:
+    def decode(self, z: Array, row: Array, goal: Array | None = None, *, limited: bool = True) -> tuple[Array, Array]:
         """Search points (m, D), or several (m, q, D) per entry of row: their table values, and their cost.
 
-        limited: where the number of changes is, only the largest are kept.
+        goal: their prototypes, of the same shape. limited: where the number of changes is, only the largest are kept.
         """
         rows = self.task.rows.take(row)
         rows = rows if z.ndim == rows.z.ndim else rows.spread()
@@ -113,21 +117,42 @@ class Judge:
             z = keep_largest(z, rows.z, self._config.max_changes)
         table = self.space.decode(z, rows)
         landed = self.space.to_search(table) if self.space.rounds else z
-        return table, self._cost(landed - rows.z, table, rows.table)
+        return table, self._cost(landed - rows.z, table, rows.table, None if goal is None else landed - goal)
 
-    def cost(self, table: Array, row: Array) -> Array:
-        """What is minimised: beta·L1 + L2, and the price of every changed column."""
-        delta = self.space.to_search(table) - self.task.rows.z[row]
-        return self._cost(delta, table, self.task.rows.table[row])
+    def cost(self, table: Array, row: Array, goal: Array | None = None) -> Array:
+        """What is minimised, J: beta·L1 + L2, theta·|z - goal|^2, and the price of every changed column.
+
+        goal: (m, A) the prototypes of points (m, A), in the table.
+        """
+        z = self.space.to_search(table)
+        off = None if goal is None or not self.theta else z - self.space.to_search(goal)
+        return self._cost(z - self.task.rows.z[row], table, self.task.rows.table[row], off)
 
     def distance(self, table: Array, row: Array) -> Array:
         """beta·L1 + L2 alone."""
         return elastic_net(self.space.to_search(table) - self.task.rows.z[row], self._config.beta)
 
-    def _cost(self, delta: Array, table: Array, original: Array) -> Array:
-        distance = elastic_net(delta, self._config.beta)
+    def _cost(self, delta: Array, table: Array, original: Array, off: Array | None) -> Array:
+        cost = elastic_net(delta, self._config.beta)
+        if self.theta and off is not None:
+            cost = cost + self.theta * np.square(off).sum(axis=-1)
         price = self._config.few_changes
-        return distance + price * count_changed(table, original) if price else distance
+        return cost + price * count_changed(table, original) if price else cost
+
+    def labels(self, table: Array, row: Array) -> Array:
+        """The classes (m,) of valid points (m, A): the only one that is allowed, or what the model says."""
+        allowed = self.task.allowed[row]
+        found = allowed.argmax(axis=1)
+        several = np.flatnonzero(allowed.sum(axis=1) > 1)
+        if len(several):
+            found[several] = self.model.quick_labels(table[several], self.task.group[row[several]])
+        return np.asarray(found)
+
+    def shortfall(self, table: Array, row: Array) -> Array:
+        """By how much valid points miss typicality and stability; infinite where that breaks a rule."""
+        if not self.measures.floors.any or not len(table):
+            return np.zeros(len(table))
+        return self.measures.shortfall(table, row, self.labels(table, row))
 
     def margin(self, table: Array, row: Array, proba: Array | None = None) -> Array:
         """The margin of the points; -inf where one breaks a rule that bounds cannot express.

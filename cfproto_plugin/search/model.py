@@ -131,6 +131,15 @@ class SearchModel:
         told = not self.decides or (self._guided and not self._itself)
         return None if told else self.decision(table, self._where_exact(x))
 
+    def quick_labels(self, table: Array, x: Array | None = None) -> Array:
+        """The classes (n,) of rows (n, A) while searching, -1 where the model fails."""
+        decision = self.quick_decision(table, x)
+        if decision is not None:
+            return decision
+        proba = self.quick(table, x)
+        failed = np.isnan(proba).any(axis=1)
+        return np.where(failed, -1, np.nan_to_num(proba).argmax(axis=1))
+
     def _where_exact(self, x: Array | None) -> Array | None:
         """The user's rows (n,) if floats do not hold all that is in them: writing changes into them takes time."""
         return x if self.given is not None and self.given.beyond_floats else None

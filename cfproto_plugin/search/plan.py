@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from cfproto_plugin.config import SearchConfig
 from cfproto_plugin.errors import ConfigError
 
-_CLOSE_TO_CLASS = 5.0  # theta at which points are about as close to the class as its own rows are
+FEW_CHANGES, TYPICALITY, STABILITY = 0.2, 0.1, 0.9  # for tables searched by the path, unless the user says otherwise
 _ITERATION_ONLY = ("c_steps", "max_iterations", "learning_rate", "momentum", "clip")
 
 
@@ -25,11 +25,19 @@ class Situation:
     differences: bool = False  # the encoder or autoencoder has no gradient of its own
 
 
+class Floor(NamedTuple):
+    """The least that an answer should reach: a rule if the user gave it, else a wish. 0 for none."""
+
+    least: float
+    is_rule: bool
+
+
 @dataclass(frozen=True)
 class Plan:
     """Method and weights. A weight of 0 switches its term off.
 
-    c_init, c_steps: first value of c and how many are tried. path_theta: where the path begins.
+    c_init, c_steps: first value of c and how many are tried. path_theta: theta of the objective on the path, where it
+    begins; 0 for other methods.
     """
 
     method: Literal["path", "fista"]
@@ -38,7 +46,10 @@ class Plan:
     gamma: float
     theta: float
     path_theta: float
-    polish: float
+    polish: bool
+    few_changes: float
+    typicality: Floor
+    stability: Floor
 
 
 def make_plan(config: SearchConfig, situation: Situation) -> Plan:
@@ -48,29 +59,39 @@ def make_plan(config: SearchConfig, situation: Situation) -> Plan:
         raise ConfigError(f"gamma is {gamma:g} but there is no autoencoder; pass autoencoder=..., or gamma=0")
     theta = config.theta
     if theta is None:
-        theta = (100.0 if gamma else 200.0) if situation.latent else 20.0
-    method = _method(config, theta, gamma)
+        theta = 200.0 if situation.latent and not gamma else 100.0
+    method = _method(config, theta, gamma, situation)
     c_init = 0.0 if method == "path" else config.c_init
     if c_init is None:
         c_init = float(situation.gradients)
-    if c_init == 0 and theta == 0:
+    if c_init == 0 and theta == 0 and method == "fista":
         raise ConfigError("c_init and theta are both 0: nothing would lead to another class; set one of them above 0")
-    polish = config.polish
-    if polish is None:
-        polish = float(method == "path" and not situation.latent and situation.table)
-    close_to_class = config.theta is None and config.polish == 0 and method == "path" and not situation.latent
-    path_theta = _CLOSE_TO_CLASS if close_to_class else config.theta or 0.0
-    plan = Plan(method, c_init, 1 if c_init == 0 else config.c_steps or 5, gamma, theta, path_theta, polish)
+    on_table = method == "path" and not situation.latent and situation.table
+    plan = Plan(
+        method,
+        c_init,
+        1 if c_init == 0 else config.c_steps or 5,
+        gamma,
+        theta,
+        (config.theta or 0.0) if method == "path" else 0.0,
+        on_table if config.polish is None else config.polish,
+        FEW_CHANGES * on_table if config.few_changes is None else config.few_changes,
+        *(
+            Floor(usual * on_table, is_rule=False) if given is None else Floor(given, is_rule=given > 0)
+            for usual, given in ((TYPICALITY, config.min_typicality), (STABILITY, config.min_stability))
+        ),
+    )
     _refuse_unused(config, plan, situation)
     return plan
 
 
-def _method(config: SearchConfig, theta: float, gamma: float) -> Literal["path", "fista"]:
-    prototypes_alone = not gamma and not config.c_init and theta > 0
+def _method(config: SearchConfig, theta: float, gamma: float, situation: Situation) -> Literal["path", "fista"]:
+    """The path leads to prototypes also where these weigh nothing (theta 0), unless they are codes."""
+    prototypes_alone = not gamma and not config.c_init and (theta > 0 or not situation.latent)
     if config.method == "path" and not prototypes_alone:
         raise ConfigError(
-            "method='path' needs prototypes and neither L_pred nor L_AE: c_init=0, gamma=0 and theta > 0. "
-            "Use method='fista' or 'auto'."
+            "method='path' needs prototypes and neither L_pred nor L_AE: c_init=0, gamma=0, and theta above 0 with an "
+            "encoder. Use method='fista' or 'auto'."
         )
     if config.method == "auto":
         return "path" if prototypes_alone else "fista"
@@ -84,8 +105,9 @@ def _refuse_unused(config: SearchConfig, plan: Plan, situation: Situation) -> No
         situation.differences or (plan.c_init > 0 and not situation.gradients)
     ):
         raise ConfigError(f"eps is {config.eps!r}, but no gradient is taken by differences here; leave it out")
+    _refuse_for_tables_only(plan, situation)
     for name in ("k", "k_type"):
-        if plan.theta == 0 and getattr(config, name) != defaults[name]:
+        if plan.theta == 0 and plan.method == "fista" and getattr(config, name) != defaults[name]:
             raise ConfigError(
                 f"{name} is {getattr(config, name)!r}, but theta is 0, so no prototype is used. Set theta above 0, or "
                 f"leave {name} out."
@@ -101,3 +123,17 @@ def _refuse_unused(config: SearchConfig, plan: Plan, situation: Situation) -> No
                 f"{name} is {value!r}, but method={plan.method!r} does not use it. "
                 f"Pass method='fista' as well, or leave {name} out."
             )
+
+
+def _refuse_for_tables_only(plan: Plan, situation: Situation) -> None:
+    """Polishing and floors know the objective of tables with prototypes in the search space."""
+    if plan.polish and (situation.latent or plan.gamma > 0):
+        term = "L_AE" if plan.gamma else "the distance of codes"
+        raise ConfigError(f"polish is True, but polishing cannot weigh {term}; leave it out, or the {_model(plan)}")
+    for name, floor in (("min_typicality", plan.typicality), ("min_stability", plan.stability)):
+        if floor.least and (situation.latent or not situation.table):
+            raise ConfigError(f"{name} is {floor.least:g}, but it is made for tables without encoders; leave it out")
+
+
+def _model(plan: Plan) -> str:
+    return "autoencoder" if plan.gamma else "encoder"

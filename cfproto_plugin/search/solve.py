@@ -16,9 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cfproto_plugin.errors import ConfigError
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.search.candidates import Candidates, firsts, floor_of, join
+from cfproto_plugin.search.candidates import Candidates, firsts, join
 from cfproto_plugin.search.clock import Clock, OutOfTimeError
 from cfproto_plugin.search.guide import Guide
 from cfproto_plugin.search.incumbent import Incumbents
@@ -31,6 +30,7 @@ from cfproto_plugin.search.methods.latent import search_latent
 from cfproto_plugin.search.methods.nearest import nearest_rows
 from cfproto_plugin.search.methods.path import search_path
 from cfproto_plugin.search.methods.prototypes import prototypes_in_pieces, prototypes_of
+from cfproto_plugin.search.refine.assess import assess
 from cfproto_plugin.search.refine.confirm import Confirmed, confirm, confirm_at_once
 from cfproto_plugin.search.refine.polish import polish
 from cfproto_plugin.search.refine.readable import shortened
@@ -41,6 +41,7 @@ _ALIKE = 1e-5  # of a change: two that differ by less are the same, told apart b
 _MORE = 0.01  # by which a class must lead in a second search
 _ANSWER = (
     *("good", "refused", "table", "proba", "label", "cost", "distance", "trace", "by_search", "reached", "impossible"),
+    *("typicality", "stability", "least_typicality"),
 )
 _LAST_CALL = 0.25  # seconds that training rows may add to the last call
 _MOST_NEAREST, _LEAST_NEAREST = 64, 2  # training rows of a line in it
@@ -60,6 +61,9 @@ class Solved(NamedTuple):
     by_search: Array  # (n,) bool: found before the fallback
     reached: Array  # (n,) the highest probability of an allowed class of points that kept the rules; NaN for none
     impossible: Array  # (n,) number of the relation that no point satisfied, -1 for none
+    typicality: Array  # (n,) of the answer, or the best of a line without one; NaN where it is not measured
+    stability: Array  # (n,) likewise
+    least_typicality: Array  # (n,) what was asked for
     seconds: Array  # (n,)
     in_time: bool  # the time budget was not spent
     polish_calls: int
@@ -84,7 +88,8 @@ def solve(judge: Judge, clock: Clock, guide: Guide) -> Solved:
     if len(again) and not clock.is_over():
         config = replace(task.config, kappa=task.config.kappa + _MORE)
         with model.asking_itself():
-            second = _solve(Judge(task.take(again, config), model), clock.for_some(len(again)), guide)
+            judge = Judge(task.take(again, config), model, guide.floors, guide.plan.path_theta)
+            second = _solve(judge, clock.for_some(len(again)), guide)
         clock.seconds[again] += second.seconds
         solved = solved.with_better(again, second)
     return _ordered(task, solved)
@@ -93,7 +98,7 @@ def solve(judge: Judge, clock: Clock, guide: Guide) -> Solved:
 def _solve(judge: Judge, clock: Clock, guide: Guide) -> Solved:
     """One search of all lines."""
     driver = _Driver(judge, clock, guide)
-    clock.begin(0.0, 0.5 if guide.plan.polish > 0 else 1.0)
+    clock.begin(0.0, 0.5 if guide.plan.polish else 1.0)
     with suppress(OutOfTimeError):
         if len(judge.task):
             driver.offer(_search(judge, clock, driver.best, guide))
@@ -120,7 +125,10 @@ class _Driver:
 
     def offer(self, found: Iterable[Candidates]) -> None:
         """Keep what a method yields, while it runs."""
-        for points in found:
+        for tried in found:
+            calls = self.judge.model.calls
+            points = assess(self.judge, tried)
+            self.polish_calls += self.judge.model.calls - calls
             self.incumbents.offer(points)
             if points.start.any():
                 self._starts.append(points.take(points.start))
@@ -136,8 +144,7 @@ class _Driver:
         self.polish_calls += self.judge.model.calls - calls
         rows = found.row[firsts(found.row)]
         self._polished[rows] = True
-        had = rows[np.isfinite(before[rows])]
-        self.incumbents.polished(had, floor_of(self.guide.plan.polish, before[had]))
+        self.incumbents.polished(rows[np.isfinite(before[rows])])
         found.trace["before"] = before[found.row]
         self.incumbents.offer(found)
 
@@ -207,6 +214,9 @@ class _Driver:
             by_search,
             self.reached.proba,
             self.reached.impossible(),
+            self.judge.measures.reached[0],
+            self.judge.measures.reached[1],
+            self.judge.measures.least,
             self.clock.seconds,
             not self.clock.is_over(),
             self.polish_calls,
@@ -214,17 +224,27 @@ class _Driver:
         solved.good[at], solved.table[at] = True, table
         solved.proba[at], solved.label[at] = found.answer.proba[holds], found.answer.label[holds]
         solved.distance[at] = self.judge.distance(table, at)
+        calls = self.judge.model.calls
+        self._measure(solved, at)
+        solved = solved._replace(polish_calls=solved.polish_calls + self.judge.model.calls - calls)
         solved.trace["prototype"][~solved.good] = -1
         unmoved = solved.trace["before"] == solved.cost
         solved.trace["before"][unmoved] = np.nan
         return solved
 
+    def _measure(self, solved: Solved, at: Array) -> None:
+        """How typical and how stable the answers of lines (m,) are, if there is time."""
+        measures, table, label = self.judge.measures, solved.table[at], solved.label[at]
+        solved.typicality[at], solved.stability[at] = np.nan, np.nan
+        with suppress(OutOfTimeError):
+            if not self.clock.is_over():
+                solved.typicality[at] = measures.typicality(table, label)
+                solved.stability[at] = measures.stability(table, at, label)
+
 
 def _search(judge: Judge, clock: Clock, best: Array, guide: Guide) -> Iterator[Candidates]:
     """The method of the plan."""
     plan = guide.plan
-    if plan.method == "path" and plan.theta == 0:
-        raise ConfigError(f"method={plan.method!r} needs prototypes: set theta above 0")
     if plan.method == "path" and guide.encoder is None:
         for rows, points, classes in prototypes_in_pieces(judge, clock, guide):
             flat = points.reshape(*points.shape[:2], -1)

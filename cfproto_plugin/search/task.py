@@ -25,6 +25,7 @@ class Task:
     rows: Rows  # (n, A), one entry per line
     allowed: Array  # (n, k) bool: the classes an answer may have
     group: Array  # (n,) ascending: the row that a line belongs to
+    label: Array  # (n,) the row's own class, a column of the probabilities
     space: FeatureSpace
     config: SearchConfig  # with every value settled
     tuning: Tuning = field(default_factory=Tuning)
@@ -63,6 +64,8 @@ class Task:
             "relations": rules.relations,
             "max_changes": config.max_changes,
             "min_proba": config.min_proba,
+            "min_typicality": config.min_typicality,
+            "min_stability": config.min_stability,
             "kappa": config.kappa,
         }
         return [name for name, value in given.items() if value]
@@ -74,6 +77,7 @@ class Task:
             rows=self.rows.take(lines),
             allowed=self.allowed[lines],
             group=self.group[lines],
+            label=self.label[lines],
             config=config,
             intervals=None if self.intervals is None else self.intervals.take(lines),
         )

@@ -32,7 +32,14 @@ class Tuning:
     prices: int = 24  # prices of the margin that are tried in a round
     inward: int = 8  # split values tried between the original and the current value
     outward_every: int = 4  # every which of as many split values is tried beyond the current one
+    around: int = 6  # split values tried on both sides of the original; categories next to it
     largest_rise: float = 0.2  # share of the cost that a single move may add
+    # wishes
+    copies: int = 32  # with noise, of a point whose stability is measured
+    copies_first: int = 8  # of these; where they alone show that a point is not stable, no more are asked
+    assessed: int = 8  # paths of a row on which points are looked for that meet them
+    asked_first: int = 2  # points of a path or of a round that are asked at first; then twice as many, and so on
+    towards: tuple[float, ...] = (0.1, 0.5, 2.0)  # weights of the prototype that typical points are looked for with
     # beam
     beam_values: int = 17  # values tried in every column
     beam_width: int = 16  # sets of changed columns that go on

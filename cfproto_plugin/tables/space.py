@@ -57,6 +57,8 @@ class FeatureSpace:
     offset: Array
     factor: Array
     embeddings: Mapping[int, Array]
+    weights: Array  # (A,) what the user said that a change of a column counts
+    deviation: Array  # (A,) standard deviations of the training data; 0 for a column that never varies
     written: Array | None = None  # (A,) the steps that training data is written in, where changed values follow them
 
     @classmethod
@@ -73,6 +75,8 @@ class FeatureSpace:
             np.nanmean(known, axis=0) if centre else np.zeros(train.shape[1]),
             np.where(spread > 0, spread, 1.0) / weights,
             {},
+            weights,
+            spread if scale else np.nanstd(known, axis=0),
         )
 
     def embedded(self, train: Array, labels: Array, distance: CategoryDistance, features: Features) -> FeatureSpace:

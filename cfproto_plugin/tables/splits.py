@@ -69,6 +69,20 @@ class Splits:
         inside = (beyond - start) * (beyond - end) <= 0
         return np.where(_distinct(most)[np.minimum(count, most)] & inside, beyond, end)
 
+    def near(self, x: Array, most: int) -> Array:
+        """Values (..., A, 2·most) just beyond the nearest splits below and above x (..., A); x for none."""
+        here = x[..., None]
+        if not len(self.values):
+            return np.repeat(here, 2 * most, axis=-1)
+        at = self._below(x)[..., None]
+        steps = np.arange(most)
+        below, above = at - 1 - steps, at + steps
+        first, last = self._ends[:-1, None], self._ends[1:, None]
+        end = len(self.values) - 1
+        low = np.where(below >= first, self._sides[0][np.clip(below, 0, end)].astype(x.dtype), here)
+        high = np.where(above < last, self._sides[1][np.clip(above, 0, end)].astype(x.dtype), here)
+        return np.concatenate([low, high], axis=-1)
+
     def _below(self, x: Array) -> Array:
         """How many splits, of all columns up to its own, lie below each cell (..., A) as the model compares them."""
         keys = np.empty(x.shape, dtype=complex)

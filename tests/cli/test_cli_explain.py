@@ -224,10 +224,10 @@ def test_rules_and_settings_come_from_toml_and_flags_win(folder, tmp_path):
     )
     out = tmp_path / "out.json"
     options = ("--rules", rules, "--output", out, "--increasing", "worst radius", "--max-changes", 20)
-    assert explain(folder, "model.json", *options, "--polish", 0).exit_code == 0
+    assert explain(folder, "model.json", *options, "--no-polish").exit_code == 0
     explanation = Explanation.from_json(out.read_text(encoding="utf-8"))
     config = explanation.meta["config"]
-    assert (config["max_changes"], config["beta"], config["polish"]) == (20, 0.5, 0.0)
+    assert (config["max_changes"], config["beta"], config["polish"]) == (20, 0.5, False)
     moved = explanation.delta
     assert (moved["worst area"] == 0).all()
     assert (moved["worst radius"] >= 0).all()
@@ -308,7 +308,8 @@ def test_rows_without_a_counterfactual_give_status_1_and_their_reasons(folder, t
         (("--weight", "worst area=0"), "expected a number above 0"),
         (("--allowed", "worst area=1,low"), "'low' is not a number"),
         (("--target", "benign"), "Its classes are: 0, 1"),
-        (("--polish", 3), "polish is 3.0"),
+        (("--preset", "nearest"), "'nearest' is not one of 'close', 'few', 'typical', 'stable'"),
+        (("--min-stability", 3), "min_stability is 3.0; expected a share from 0 to 1"),
         (("--prototypes", "kdtre"), "Did you mean 'kdtree'?"),
         (("--adapter", "xgbost"), "Did you mean 'xgboost'?"),
         (("--time-budget", -1), "time_budget"),
@@ -333,7 +334,8 @@ def test_options_that_cannot_be_used_are_refused_with_what_to_do(folder, options
         ("[search]\nmax_change = 3", "[search]: there is no 'max_change'. Did you mean 'max_changes'?"),
         ('immutable = "sex"', "immutable is 'sex'; expected a list"),
         ("ranges = 3", "ranges is 3; expected a table"),
-        ('[search]\npolish = "much"', "polish is 'much'; expected a number from 0 to 1"),
+        ('[search]\npolish = "much"', "polish is 'much'; expected True or False"),
+        ("[search]\npolish = 0.5", "polish is 0.5; expected True or False. How close"),
         ("[search]\nbeta = -1", "beta is -1"),
         ("ranges = { age = 3 }", "expected (lowest, highest)"),
     ],
@@ -421,7 +423,7 @@ def threshold(path, *, model=None, trusted=()):
 def test_plugin_brings_its_own_file_format(folder, tmp_path, registered):
     registered("acme", AdapterSpec("acme", ("acme:Net",), dict, files=(ModelFile((".acme",), threshold, safe=True),)))
     (tmp_path / "model.ACME").write_text("23 800.0")
-    result = explain(folder, tmp_path / "model.ACME", "--json", "--limit", 2)
+    result = explain(folder, tmp_path / "model.ACME", "--json", "--limit", 2, "--preset", "close")
     assert result.exit_code == 0, result.output
     assert "Warning" not in result.stderr
     for line in json.loads(result.stdout):

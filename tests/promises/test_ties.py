@@ -57,7 +57,7 @@ def assert_minimal(model, e):
 def test_no_single_change_can_be_left_out_by_predict(name, as_function):
     model = MODELS[name]().fit(X[TRAIN], Y[TRAIN])
     explained = model.predict_proba if as_function else model
-    e = CounterfactualExplainer(explained).fit(X[TRAIN]).explain(X[ROWS])
+    e = CounterfactualExplainer(explained, search=SearchConfig.close()).fit(X[TRAIN]).explain(X[ROWS])
     assert e.found.all()
     assert_minimal(model, e)
 
@@ -68,7 +68,7 @@ def test_no_single_change_can_be_left_out_by_predict_of_xgboost(objective):
     import xgboost
 
     model = xgboost.XGBClassifier(n_estimators=4, max_depth=2, objective=objective).fit(X[TRAIN], Y[TRAIN])
-    e = CounterfactualExplainer(model).fit(X[TRAIN]).explain(X[ROWS])
+    e = CounterfactualExplainer(model, search=SearchConfig.close()).fit(X[TRAIN]).explain(X[ROWS])
     assert e.found.all()
     assert_minimal(model, e)
 
@@ -81,7 +81,7 @@ def test_an_answer_that_exists_only_at_a_tie_is_found():
         p = np.where(rows[:, 0] < 20, 0.5, 1.0)
         return np.stack([1 - p, p], axis=1)
 
-    e = CounterfactualExplainer(model).fit(x).explain(x[30:35])
+    e = CounterfactualExplainer(model, search=SearchConfig.close()).fit(x).explain(x[30:35])
     assert e.found.all()
     assert (e.counterfactual_class == 0).all()
     assert (e.margin == 0).all()
@@ -94,14 +94,14 @@ def test_a_tie_that_the_model_gives_to_another_class_is_no_answer():
         p = np.where(rows[:, 0] < 10, 0.1, np.where(rows[:, 0] < 30, 0.5, 0.9))
         return np.stack([1 - p, p], axis=1)
 
-    e = CounterfactualExplainer(model).fit(x).explain(x[:3])
+    e = CounterfactualExplainer(model, search=SearchConfig.close()).fit(x).explain(x[:3])
     assert e.found.all()
     assert (e.counterfactual[:, 0] >= 29.9).all()
 
 
 def test_min_proba_is_reached_exactly():
     model = RandomForestClassifier(10, max_depth=3, random_state=0).fit(X[TRAIN], Y[TRAIN])
-    e = CounterfactualExplainer(model, search=SearchConfig(min_proba=0.7)).fit(X[TRAIN]).explain(X[ROWS])
+    e = CounterfactualExplainer(model, search=SearchConfig.close(min_proba=0.7)).fit(X[TRAIN]).explain(X[ROWS])
     assert e.found.all()
     p = model.predict_proba(e.counterfactual)
     assert (p[np.arange(len(p)), e.counterfactual_class.astype(int)] >= 0.7).all()
@@ -111,7 +111,9 @@ def test_a_change_whose_cost_rounds_away_is_taken_back_too():
     table = X.copy()
     table[::50, 0] = table[::37, 4] = 1e18  # written where a value is missing: every other change costs nothing
     model = RandomForestClassifier(20, random_state=0).fit(table[TRAIN], Y[TRAIN])
-    assert_minimal(model, CounterfactualExplainer(model).fit(table[TRAIN]).explain(table[1:150:3]))
+    assert_minimal(
+        model, CounterfactualExplainer(model, search=SearchConfig.close()).fit(table[TRAIN]).explain(table[1:150:3])
+    )
 
 
 def test_an_answer_may_be_a_change_that_costs_nothing():
@@ -119,6 +121,6 @@ def test_an_answer_may_be_a_change_that_costs_nothing():
     rng.integers(0, 2, (400, 10))
     table = np.round(rng.normal(size=(400, 6)) * 2) / 2
     model = RandomForestClassifier(4, random_state=0).fit(table, table.sum(axis=1) > 0)
-    e = CounterfactualExplainer(model).fit(table).explain(table)
+    e = CounterfactualExplainer(model, search=SearchConfig.close()).fit(table).explain(table)
     assert_minimal(model, e)
     assert (e.n_changes[e.found] > 0).all()

@@ -54,8 +54,10 @@ def test_differences_predict_two_rows_per_feature_and_one_more_per_step(golden):
     per_step = 2 * 30 + 1
     assert sizes.count(per_step) == steps
     fingerprint = len(explainer.fitted_.fingerprint.rows)
-    # the row itself, the last iterate, what is returned, and the rows that show whether the model is still the same
-    assert sum(sizes) - steps * per_step <= 3 + fingerprint
+    copies = len(explainer.fitted_.guide.floors.copies.steps)
+    # the row itself, the last iterate, what is returned, the copies that measure its stability, and the rows that show
+    # whether the model is still the same
+    assert sum(sizes) - steps * per_step <= 3 + copies + fingerprint
     assert sum(sizes) == e.meta["n_predicted_rows"]
     assert len(sizes) == e.meta["n_predict_calls"]
 
@@ -87,7 +89,7 @@ def test_default_settings_explain_every_row_of_a_tree_model(name, kind):
     for row in x[::40]:
         meta = explainer.explain(row).meta
         assert meta["n_predict_calls"] - meta["n_polish_calls"] <= 4
-        assert meta["n_predict_calls"] <= 60
+        assert meta["n_predict_calls"] <= 100
 
 
 def test_loss_e_on_a_forest_predicts_in_a_few_batches_not_once_per_step(forest, cancer):
@@ -110,6 +112,6 @@ def test_identical_rows_of_a_batch_are_predicted_once():
     seen.clear()
     e = explainer.explain(train[:30])
     assert set(e.status) == {"found"}
-    searched = seen[1:-1]  # the first and the last call hold the user's own rows, as they are
+    searched = seen[1:-2]  # the first call and that of what is returned hold the user's own rows; the last their copies
     assert all(len(np.unique(batch, axis=0)) == len(batch) for batch in searched)
     assert np.array_equal(model(e.counterfactual).argmax(axis=1), e.counterfactual_class)

@@ -59,7 +59,7 @@ def test_parts_are_joined_in_order():
 
 
 def task(group):
-    return Task(None, None, np.array(group), None, None)
+    return Task(None, None, np.array(group), None, None, None)
 
 
 def test_lines_of_a_row_know_their_turn():

@@ -92,7 +92,8 @@ def test_a_row_in_the_target_that_breaks_a_rule_is_searched_and_stays_in_the_tar
 def test_a_row_that_breaks_a_rule_may_stay_in_any_class_if_all_are_allowed():
     rows = X[:10].copy()
     rows[:, 2] = 50
-    e = CounterfactualExplainer(MODEL, features=Features(ranges={2: (-1, 1)})).fit(X).explain(rows, target=[0, 1])
+    rules = Features(ranges={2: (-1, 1)})
+    e = CounterfactualExplainer(MODEL, features=rules, search=SearchConfig.close()).fit(X).explain(rows, target=[0, 1])
     assert e.found.all()
     assert e.counterfactual_class.tolist() == MODEL.predict(e.counterfactual).tolist()
     assert (e.n_changes == 1).all(), "only the column that broke the rule"

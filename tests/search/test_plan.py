@@ -19,28 +19,41 @@ ENCODER = replace(IMAGE, latent=True)
 
 def test_tables_follow_the_path_from_the_row_and_are_polished():
     plan = make_plan(SearchConfig(), TABLE)
-    assert (plan.method, plan.c_init, plan.gamma, plan.path_theta, plan.polish) == ("path", 0, 0, 0, 1)
+    assert (plan.method, plan.c_init, plan.gamma, plan.path_theta, plan.polish) == ("path", 0, 0, 0, True)
+    assert (plan.few_changes, plan.typicality, plan.stability) == (0.2, (0.1, False), (0.9, False))
 
 
-def test_without_polish_the_path_begins_close_to_the_class_unless_theta_says_otherwise():
-    assert make_plan(SearchConfig(polish=0), TABLE).path_theta == 5
-    assert make_plan(SearchConfig(polish=0, theta=0.3), TABLE).path_theta == 0.3
-    assert make_plan(SearchConfig(polish=0), ENCODER).path_theta == 0
+def test_theta_is_that_of_the_objective_with_and_without_polish():
+    for polish in (True, False):
+        assert make_plan(SearchConfig(polish=polish, theta=0.3), TABLE).path_theta == 0.3
+        assert make_plan(SearchConfig(polish=polish), TABLE).path_theta == 0
+    assert make_plan(SearchConfig(polish=False), ENCODER).path_theta == 0
+
+
+def test_a_floor_that_the_user_gave_is_a_rule_and_zero_is_none():
+    plan = make_plan(SearchConfig(min_typicality=0.3, min_stability=0), TABLE)
+    assert (plan.typicality, plan.stability) == ((0.3, True), (0, False))
+
+
+def test_images_encoders_and_the_iteration_have_no_floors_and_no_price_of_changes():
+    for settings, situation in (({}, IMAGE), ({}, ENCODER), ({"method": "fista"}, TABLE)):
+        plan = make_plan(SearchConfig(**settings), situation)
+        assert (plan.few_changes, plan.typicality.least, plan.stability.least) == (0, 0, 0)
 
 
 def test_images_and_encoders_are_not_polished():
-    assert make_plan(SearchConfig(), IMAGE).polish == 0
-    assert make_plan(SearchConfig(), ENCODER).polish == 0
-    assert make_plan(SearchConfig(polish=1), IMAGE).polish == 1
+    assert not make_plan(SearchConfig(), IMAGE).polish
+    assert not make_plan(SearchConfig(), ENCODER).polish
+    assert make_plan(SearchConfig(polish=True), IMAGE).polish
 
 
 @pytest.mark.parametrize(
     ("settings", "situation", "expected"),
     [
-        ({"method": "fista"}, TABLE, (0, 1, 0, 20)),
-        ({"method": "fista"}, NETWORK, (1, 5, 0, 20)),
-        ({"c_init": 3.0, "c_steps": 2}, TABLE, (3, 2, 0, 20)),
-        ({"theta": 0}, NETWORK, (1, 5, 0, 0)),
+        ({"method": "fista"}, TABLE, (0, 1, 0, 100)),
+        ({"method": "fista"}, NETWORK, (1, 5, 0, 100)),
+        ({"c_init": 3.0, "c_steps": 2}, TABLE, (3, 2, 0, 100)),
+        ({"method": "fista", "theta": 0}, NETWORK, (1, 5, 0, 0)),
         ({"method": "fista"}, ENCODER, (1, 5, 0, 200)),
         ({}, replace(ENCODER, autoencoder=True), (1, 5, 100, 100)),
         ({"gamma": 2.0}, replace(ENCODER, autoencoder=True), (1, 5, 2, 100)),
@@ -57,7 +70,10 @@ def test_weights_of_the_iteration(settings, situation, expected):
     [
         ({"gamma": 1.0}, TABLE, "gamma is 1 but there is no autoencoder"),
         ({"method": "path", "c_init": 1.0}, TABLE, "method='path' needs prototypes"),
-        ({"theta": 0}, TABLE, "c_init and theta are both 0"),
+        ({"method": "fista", "theta": 0}, TABLE, "c_init and theta are both 0"),
+        ({"polish": True}, ENCODER, "polish is True, but polishing cannot weigh the distance of codes"),
+        ({"min_stability": 0.5}, IMAGE, "min_stability is 0.5, but it is made for tables"),
+        ({"min_typicality": 0.5}, ENCODER, "min_typicality is 0.5, but it is made for tables"),
         ({"momentum": True}, TABLE, "momentum is True, but method='path' does not use it. Pass method='fista'"),
         ({"max_iterations": 100}, ENCODER, "max_iterations is 100"),
         ({"learning_rate": 0.1}, NETWORK, "learning_rate is 0.1"),
@@ -95,7 +111,7 @@ def test_meta_reports_the_settings_that_ran():
         "c_init": 0.0,
         "c_steps": 1,
         "k": 1,
-        "polish": 1.0,
+        "polish": True,
     }
 
 

@@ -47,7 +47,7 @@ def test_cost_limit_rules_beam_and_result_agree_on_what_changed(originals, point
     expected = np.array([[truth(a, b) for a, b in zip(*rows, strict=True)] for rows in zip(x, original, strict=True)])
     fitted = EXPLAINER.fitted_
     n, row = len(x), np.arange(len(x))
-    task = Task(fitted.space.rows(original), np.ones((n, 2), dtype=bool), row, fitted.space, fitted.config)
+    task = Task(fitted.space.rows(original), np.ones((n, 2), dtype=bool), row, 0 * row, fitted.space, fitted.config)
     judge = Judge(task, SearchModel(fitted.classifier, fitted.space))
     price = judge.cost(x, row) - judge.distance(x, row)
     assert np.allclose(price, 0.7 * expected.sum(axis=1))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.search.candidates import Candidates, candidates, cheapest, floor_of, traces
+from cfproto_plugin.search.candidates import Candidates, candidates, cheapest, traces
 from cfproto_plugin.search.clock import Clock
 from cfproto_plugin.search.judge import Judge
 from cfproto_plugin.tables.geometry import changed
@@ -53,10 +53,9 @@ def _search_line(judge: Judge, best: Array, row: int, train: Array, count: int) 
         if len(at):
             cost = judge.cost(table[at], rows[at])
             first = cheapest(rows[at], cost, best)
-            polish = judge.task.config.polish
-            floor = floor_of(polish, cost[first]) if polish else None
             at = at[first]
-            yield candidates(rows[at], table[at], cost[first], margin[at], traces(len(at), "beam"), floor=floor)
+            trace, polished = traces(len(at), "beam"), bool(judge.task.config.polish)
+            yield candidates(rows[at], table[at], cost[first], margin[at], trace, polished=polished)
             return
         tried += len(table)
         if not len(table) or (limit is None and (margin.max() <= reached or tried > tuning.beam_rows)):

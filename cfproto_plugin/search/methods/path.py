@@ -70,6 +70,7 @@ class _Path:
     def __init__(self, judge: Judge, best: Array, least: float, method: str) -> None:
         self.judge, self.best, self.least, self.method = judge, best, least, method
         self.polish = bool(judge.task.config.polish)
+        self.asked = judge.measures.floors.any  # farther points of a path may be needed
 
     def chunk(self, rows: Array, prototypes: Array, classes: Array) -> Iterator[Candidates]:
         tuning = self.judge.task.tuning
@@ -77,8 +78,10 @@ class _Path:
         coarse = np.empty((*prototypes.shape[:2], len(ladder)))
         coarse[:] = ladder
         first = yield from self.points(rows, prototypes, classes, coarse)
-        if self.polish:
-            if self.judge.task.config.max_changes is not None:  # polishing may find other changes than the largest
+        if self.polish or self.asked:
+            if (
+                self.judge.task.config.max_changes is not None and self.polish
+            ):  # polishing may find other changes than the largest
                 yield from self.points(rows, prototypes, classes, coarse, limited=False)
             return
         step = (ladder[1] - ladder[0]) / tuning.fine
@@ -99,7 +102,8 @@ class _Path:
         origin = judge.task.rows.take(rows)
         z = path_points(origin.z, prototypes, t, origin.z_lower, origin.z_upper, judge.task.config.beta)
         row = np.repeat(rows, z.shape[1] * z.shape[2])
-        table, cost = judge.decode(z.reshape(len(rows), -1, z.shape[-1]), rows, limited=limited)
+        goal = np.broadcast_to(prototypes[:, :, None], z.shape).reshape(len(rows), -1, z.shape[-1])
+        table, cost = judge.decode(z.reshape(goal.shape), rows, goal if judge.theta else None, limited=limited)
         table, cost = table.reshape(len(row), -1), cost.ravel()
         worth = np.repeat(classes.ravel() >= 0, t.shape[2]) & (cost > 0)
         worth &= (cost < self.best[row]) | (not limited)
@@ -125,6 +129,7 @@ class _Path:
             valid=valid[at],
             start=start.ravel()[at],
             path_end=table[path * t.shape[2] + t.shape[2] - 1],
+            path=path % t.shape[1],
         )
         return first
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.search.candidates import Candidates, candidates, cheapest, floor_of, traces
+from cfproto_plugin.search.candidates import Candidates, candidates, cheapest, traces
 from cfproto_plugin.search.clock import Clock
 from cfproto_plugin.search.guide import Guide
 from cfproto_plugin.search.judge import Judge
@@ -101,8 +101,8 @@ class _Product:
         cost = judge.cost(table, row)
         at = np.flatnonzero((self.margin > 0) & (cost > 0))
         at = at[cheapest(row[at], cost[at], self.best)]
-        floor = floor_of(config.polish, cost[at]) if config.polish else None
-        return candidates(row[at], table[at], cost[at], self.margin[at], traces(len(at), "product"), floor=floor)
+        trace, polished = traces(len(at), "product"), bool(config.polish)
+        return candidates(row[at], table[at], cost[at], self.margin[at], trace, polished=polished)
 
     def _candidates(self, origin: Rows, column: int) -> tuple[Array, Array]:
         """Values of a column, and how much each stands for."""

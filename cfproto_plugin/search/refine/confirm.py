@@ -13,10 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.search.candidates import LOWEST_FLOOR, Candidates, firsts
+from cfproto_plugin.search.candidates import Candidates, firsts
 from cfproto_plugin.search.clock import Clock
 from cfproto_plugin.search.judge import Judge
 from cfproto_plugin.search.model import Answer
+from cfproto_plugin.search.refine.assess import first_that_meets
 from cfproto_plugin.search.refine.versions import UNKNOWN, Versions
 
 
@@ -36,21 +37,20 @@ def confirm(judge: Judge, clock: Clock, points: Candidates) -> Confirmed:
     """
     n, columns = points.table.shape
     answer = Answer(np.full((n, judge.task.allowed.shape[1]), np.nan), np.zeros(n, int))
-    polished = bool(np.isfinite(points.floor).any())
-    size, start, calls = max(1, judge.task.tuning.cells // columns**2 if polished else n), 0, 0
+    polished = bool(points.polished.any())
+    size, start, before = max(1, judge.task.tuning.cells // columns**2 if polished else n), 0, judge.model.calls
     while start < n:
         size = judge.model.pace.groups(columns if polished else 1, size)
         at = np.arange(start, min(start + size, n))
         with clock.shared(points.row[at]):
             at, price = _look(judge, points, answer, at, np.full((len(at), columns), UNKNOWN))
-            before = judge.model.calls
             while len(at):
                 at, price = _look(judge, points, answer, at, price)
-        calls += judge.model.calls - before
         start += size
+    calls = judge.model.calls - before - 1
     if judge.model.is_quick and n:
         answer = _own_answer(judge, points)
-    return Confirmed(points, answer, calls)
+    return Confirmed(points, answer, max(calls, 0))
 
 
 def confirm_at_once(judge: Judge, points: Candidates) -> Confirmed:
@@ -83,15 +83,17 @@ def _look(judge: Judge, points: Candidates, answer: Answer, at: Array, price: Ar
     price: (q, A) of their changes, measured by the look before. Returned likewise, of this look.
     """
     q = len(at)
-    original, polished = judge.task.rows.table[points.row[at]], np.isfinite(points.floor[at])
-    versions = Versions.of(points.table[at], original, polished, price)
+    original = judge.task.rows.table[points.row[at]]
+    versions = Versions.of(points.table[at], original, points.polished[at], price)
     owner = at[versions.point]
-    row, floor = points.row[owner], points.floor[owner]
+    row = points.row[owner]
     margin, said = _ask(judge, versions, row, q)
-    cost = _costs(judge, versions, row, margin)
+    cost = _costs(judge, versions, row, margin, points.path_end[owner] if judge.theta else None)
     points.valid[at], answer.proba[at], answer.label[at] = np.isfinite(cost[:q]), said.proba, said.label
     cost[:q] = points.cost[at]
-    cost[(cost < floor) & (floor > LOWEST_FLOOR)] = np.inf
+    cost[cost > points.cost[owner]] = np.inf  # a change back may be away from the prototype
+    if judge.measures.floors.any:
+        _forget_those_that_fall_short(judge, points, versions, owner, cost, q)
     best = versions.best(cost)
     moved = versions.point[best]
     points.table[at[moved]], points.cost[at[moved]] = versions.tables(best), cost[best]
@@ -118,7 +120,19 @@ def _ask(judge: Judge, versions: Versions, row: Array, q: int) -> tuple[Array, A
     return margin, Answer.of(*first)
 
 
-def _costs(judge: Judge, versions: Versions, row: Array, margin: Array) -> Array:
+def _forget_those_that_fall_short(
+    judge: Judge, points: Candidates, versions: Versions, owner: Array, cost: Array, q: int
+) -> None:
+    """Make the cost (N,) of versions that miss a wish by more than their point infinite, and of those not asked."""
+    cheaper = np.flatnonzero(np.isfinite(cost))
+    cheaper = cheaper[cheaper >= q]
+    cheaper = cheaper[np.lexsort((cost[cheaper], owner[cheaper]))]
+    mine = owner[cheaper]
+    missed = first_that_meets(judge, versions.tables(cheaper), points.row[mine], mine, points.shortfall[mine])
+    cost[q:] = np.where(np.isin(np.arange(q, len(cost)), cheaper[missed == 0]), cost[q:], np.inf)
+
+
+def _costs(judge: Judge, versions: Versions, row: Array, margin: Array, goal: Array | None) -> Array:
     """What versions of lines (N,) cost: (N,), infinite where one has no margin or breaks a rule."""
     cost = np.full(len(row), np.inf)
     good = np.flatnonzero(margin > 0)
@@ -126,5 +140,5 @@ def _costs(judge: Judge, versions: Versions, row: Array, margin: Array) -> Array
     for at in (good[i : i + size] for i in range(0, len(good), size)):
         table = versions.tables(at)
         keeps = judge.keeps_rules(table, row[at])
-        cost[at[keeps]] = judge.cost(table[keeps], row[at[keeps]])
+        cost[at[keeps]] = judge.cost(table[keeps], row[at[keeps]], None if goal is None else goal[at[keeps]])
     return cost

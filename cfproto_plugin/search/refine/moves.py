@@ -17,6 +17,7 @@ CURRENT, ORIGINAL = 0, 1  # places of the current value and of the original
 # current value, where the class changes.
 _INWARD = np.array([0.2, 0.4, 0.6, 0.75, 0.85, 0.92, 0.96, 0.985])
 _OUTWARD = np.array([0.5, 1.0])  # fractions of the way from the current value to the end of the path
+_STEPS = np.array([-1.0, -0.3, -0.1, 0.1, 0.3, 1.0])  # standard deviations, tried around the original likewise
 
 
 class Moves(NamedTuple):
@@ -25,6 +26,7 @@ class Moves(NamedTuple):
     values: Array
     cost: Array
     fresh: Array  # differs from the current value and does not cost too much: its effect has to be measured
+    off: Array  # squared distance to the prototype
 
 
 def moves_of(judge: Judge, points: Points, active: Array, splits: Splits | None) -> Moves:
@@ -32,28 +34,38 @@ def moves_of(judge: Judge, points: Points, active: Array, splits: Splits | None)
     row, rows, config = points.row[active], judge.task.rows, judge.task.config
     original, current, end = rows.table[row], points.table[active], points.path_end[active]
     values = _places(judge, original, current, end, splits)
+    lower, upper = rows.lower[row][:, :, None], rows.upper[row][:, :, None]
     if judge.space.rounds or not judge.space.rules.plain or np.isnan(original).any():
         values = _inside(judge, row, values, end)
+    else:
+        values = np.where((values >= lower) & (values <= upper), values, current[:, :, None])
     fresh = changed(values, current[:, :, None])
     flat = values.transpose(0, 2, 1).reshape(-1, original.shape[1])
     z = judge.space.to_search(flat).reshape(len(original), values.shape[2], -1).transpose(0, 2, 1)
     size = np.abs(z - rows.z[row][:, :, None])
+    off = np.square(z - judge.space.to_search(points.goal[active])[:, :, None])
     cost = config.beta * size + size * size
+    if judge.theta:
+        cost += judge.theta * off
     if config.few_changes:
         cost += config.few_changes * changed(values, original[:, :, None])
     fresh &= cost - cost[:, :, :1] < judge.task.tuning.largest_rise * points.cost[active, None, None]
-    return Moves(values, cost, fresh)
+    return Moves(values, cost, fresh, off)
 
 
 def _places(judge: Judge, original: Array, current: Array, end: Array, splits: Splits | None) -> Array:
-    """Values (p, A, V): the current one, the original, some between the two, some farther out; arguments are (p, A)."""
+    """Values (p, A, V): the current one, the original, some between and some beyond the two, some around the original.
+
+    All arguments are (p, A).
+    """
     tuning = judge.task.tuning
     beyond = np.where(np.abs(end - original) > np.abs(current - original), end, current)
     if splits is None:
-        between = _fractions(original, current, beyond)
+        between = _fractions(judge, original, current, beyond)
     else:
         inward, outward = splits.across(np.array([original, current]), np.array([current, beyond]), tuning.inward)
-        between = np.concatenate([inward, outward[..., :: tuning.outward_every]], axis=2)
+        parts = [inward, outward[..., :: tuning.outward_every], splits.near(original, tuning.around)]
+        between = np.concatenate(parts, axis=2)
     return np.concatenate([current[:, :, None], original[:, :, None], between], axis=2)
 
 
@@ -65,7 +77,7 @@ def _inside(judge: Judge, row: Array, values: Array, end: Array) -> Array:
     if rules.grid.rounds:
         values[:, :, 2:] = rules.grid.snap(values[:, :, 2:].swapaxes(1, 2)).swapaxes(1, 2)
     for at in judge.space.embeddings:
-        values[:, at, 2:] = current[:, at]
+        values[:, at, 2:] = _categories(judge, at, original[:, at], current[:, at], values.shape[2] - 2)
         values[:, at, -1] = end[:, at]
     outside = ~((values >= lower) & (values <= upper))
     outside[:, :, ORIGINAL] &= ~np.isnan(original)
@@ -77,9 +89,21 @@ def _inside(judge: Judge, row: Array, values: Array, end: Array) -> Array:
     return np.where(outside, current, values)
 
 
-def _fractions(original: Array, current: Array, beyond: Array) -> Array:
-    """Values (p, A, 10) on the way from the original to the current value and on to `beyond`, all (p, A)."""
+def _fractions(judge: Judge, original: Array, current: Array, beyond: Array) -> Array:
+    """Values (p, A, 16) from the original to the current value, on to `beyond`, and around the original, all (p, A)."""
     inward = original[:, :, None] + _INWARD * (current - original)[:, :, None]
     outward = current[:, :, None] + _OUTWARD * (beyond - current)[:, :, None]
     outward[..., -1] = beyond  # without rounding, which might pass a bound
-    return np.concatenate([inward, outward], axis=2)
+    around = original[:, :, None] + _STEPS * judge.space.deviation[:, None]
+    return np.concatenate([inward, outward, around], axis=2).astype(original.dtype, copy=False)
+
+
+def _categories(judge: Judge, at: int, original: Array, current: Array, most: int) -> Array:
+    """Categories (p, most) that lie next to the original (p,); the current one (p, 1) where there are fewer."""
+    embedding, own = judge.space.embeddings[at], np.nan_to_num(original).astype(int)
+    off = np.abs(embedding - embedding[own][:, None])
+    off[~judge.space.rules.choices_of(at, own)] = np.inf
+    near = np.argsort(off, axis=1, kind="stable")[:, : min(judge.task.tuning.around + 1, most)]
+    values = np.repeat(current, most, axis=1)
+    values[:, : near.shape[1]] = np.where(np.isinf(np.take_along_axis(off, near, axis=1)), current, near)
+    return values

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.search.candidates import Candidates, floor_of
+from cfproto_plugin.search.candidates import FAR, Candidates
 from cfproto_plugin.search.judge import Judge
 
 
@@ -18,18 +18,28 @@ class Points:
     row: Array  # (p,) line of the task
     table: Array  # (p, A) current values
     path_end: Array  # (p, A) how far out every column may go again
+    goal: Array  # (p, A) the prototype, where L_proto is 0
     cost: Array  # (p,) infinite while the point is not valid
     margin: Array  # (p,)
-    floor: Array  # (p,) cost it may not go below
+    shortfall: Array  # (p,) by how much it misses the wishes
     reach: Array  # (p,) largest margin so far of a point that keeps the rules but has not changed class
     start: Candidates  # where they began
 
+    @property
+    def rank(self) -> Array:
+        """(p,) what they are compared by."""
+        return self.cost + FAR * self.shortfall
+
+    def limit(self, at: Array) -> Array:
+        """(q,) what a candidate of points at (q,) must cost less than: anything while they fall short of a wish."""
+        return np.where(self.shortfall[at] > 0, np.inf, self.cost[at])
+
 
 def starting_points(judge: Judge, starts: Candidates) -> Points:
-    """The cheapest starts of every line, each predicted."""
+    """The best starts of every line, each predicted."""
     tuning, config = judge.task.tuning, judge.task.config
-    order = np.lexsort((starts.cost, starts.row))
-    row, cost = starts.row[order], starts.cost[order]
+    order = np.lexsort((starts.rank, starts.row))
+    row, cost = starts.row[order], starts.rank[order]
     first = np.searchsorted(row, row)
     near = np.arange(len(row)) - first < tuning.starts
     if config.max_changes is None:
@@ -44,19 +54,10 @@ def starting_points(judge: Judge, starts: Candidates) -> Points:
         chosen.row,
         chosen.table.copy(),
         chosen.path_end,
+        chosen.path_end,
         np.where(valid, chosen.cost, np.inf),
         margin,
-        floor_of(config.polish or 0.0, chosen.cost),
+        chosen.shortfall.copy(),
         np.full(len(chosen.row), -np.inf),
         chosen,
     )
-
-
-def worthwhile(judge: Judge, points: Points, table: Array, owner: Array, cost: Array, least: float) -> Array:
-    """Which candidates (m, A) gain more than `least` over their owners (m,), stay above its floor, and are valid."""
-    worth = (cost < (1 - least) * points.cost[owner]) & (cost >= points.floor[owner])
-    at = np.flatnonzero(worth)
-    at = at[~judge.space.broken(table[at], judge.task.rows.take(points.row[owner[at]]))]
-    worth[:] = False
-    worth[at] = judge.is_valid(table[at], points.row[owner[at]])
-    return worth

@@ -11,9 +11,10 @@ from contextlib import suppress
 import numpy as np
 
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.search.candidates import Candidates, candidates, firsts
+from cfproto_plugin.search.candidates import FAR, Candidates, candidates, firsts
 from cfproto_plugin.search.clock import Clock, OutOfTimeError
 from cfproto_plugin.search.judge import Judge
+from cfproto_plugin.search.refine.assess import first_that_meets
 from cfproto_plugin.search.refine.moves import CURRENT, ORIGINAL, Moves, moves_of
 from cfproto_plugin.search.refine.points import Points, starting_points
 from cfproto_plugin.search.refine.slide import slide
@@ -23,12 +24,11 @@ from cfproto_plugin.tables.splits import Splits
 def polish(judge: Judge, clock: Clock, starts: Candidates, splits: Splits | None) -> Candidates:
     """Move starts back towards their rows; return where they end. Rounds go on while they gain.
 
-    splits: where a tree model splits the columns. An amount p of polishing stops at (1 - p) of the cost at the start:
-    the smaller, the closer the point stays to its class.
+    splits: where a tree model splits the columns.
     """
     points = starting_points(judge, starts)
     with suppress(OutOfTimeError):  # the points are where they got to
-        if len(points.row) and judge.model.has_gradient and not judge.space.is_coarse:
+        if len(points.row) and judge.model.has_gradient:
             slide(judge, clock, points)
             points.path_end = points.table.copy()
             points.margin = judge.free_margin(points.table, points.row)
@@ -41,8 +41,9 @@ def polish(judge: Judge, clock: Clock, starts: Candidates, splits: Splits | None
         points.margin,
         points.start.trace,
         valid=np.isfinite(points.cost),
-        path_end=points.path_end,
-        floor=points.floor,
+        path_end=points.goal,
+        shortfall=points.shortfall,
+        polished=True,
     )
 
 
@@ -52,13 +53,13 @@ def _rounds(judge: Judge, clock: Clock, points: Points, splits: Splits | None) -
         active = _best_of_row(points, active, tuning.kept[min(number, len(tuning.kept) - 1)])
         if not len(active) or clock.is_over():
             return
-        before = points.cost.copy()
+        before = points.rank
         moves = 8 * points.table.shape[1]  # some eight in every column
         size = judge.model.pace.groups(moves, max(1, tuning.cached // (moves * points.table.shape[1])))
         parts = [active[i : i + size] for i in range(0, len(active), size)]
         moved = [_improve(judge, points, part, splits) for part in parts if not clock.is_over()]
         active = np.concatenate([active[:0], *moved])
-        active = active[~(points.cost[active] > (1 - tuning.worth) * before[active])]
+        active = active[~(points.rank[active] > (1 - tuning.worth) * before[active])]
         clock.report(1 - len(active) / len(points.row))
 
 
@@ -66,7 +67,7 @@ def _best_of_row(points: Points, active: Array, most: int) -> Array:
     """The cheapest active points of every row, at most `most` of each."""
     if len(active) <= most:
         return active
-    order = active[np.lexsort((points.cost[active], points.row[active]))]
+    order = active[np.lexsort((points.rank[active], points.row[active]))]
     row = points.row[order]
     return order[np.arange(len(row)) - np.searchsorted(row, row) < most]
 
@@ -75,31 +76,49 @@ def _improve(judge: Judge, points: Points, active: Array, splits: Splits | None)
     """Try to improve the active points (p,); return those that moved."""
     moves, tuning = moves_of(judge, points, active, splits), judge.task.tuning
     effect, single = _effects(judge, points, active, moves)
-    together = best_together(moves.cost, effect, judge.task.config.max_changes, tuning.price_ladder)
-    choice = np.concatenate([together, single], axis=1)
+    weights = (0.0, *tuning.towards) if judge.measures.floors.least_typicality.least else (0.0,)
+    most = judge.task.config.max_changes
+    together = [best_together(moves.cost + each * moves.off, effect, most, tuning.price_ladder) for each in weights]
+    choice = np.concatenate([*together, single], axis=1)
     each, column = np.arange(len(active)), np.arange(choice.shape[2])
     cost = moves.cost[each[:, None, None], column, choice].sum(axis=2)
     point, number = np.nonzero(_worth_trying(points, active, cost, tuning.least_gain))
     if not len(point):
         return active[:0]
-    margin = np.full(cost.shape, -np.inf)
+    margin, shortfall = np.full(cost.shape, -np.inf), np.zeros(cost.shape)
     table = moves.values[point[:, None], column, choice[point, number]]
     margin[point, number] = judge.margin(table, points.row[active[point]])
-    point, number = _best(points, active, cost, margin)
+    if judge.measures.floors.any:
+        shortfall[point, number] = _shortfall(
+            judge, points, active[point], table, cost[point, number], margin[point, number]
+        )
+    point, number = _best(points, active, cost, margin, shortfall)
     moved = active[point]
     points.table[moved] = moves.values[point[:, None], column, choice[point, number]]
     points.margin[moved] = points.reach[moved] = margin[point, number]
     points.cost[moved] = np.where(margin[point, number] > 0, cost[point, number], np.inf)
+    points.shortfall[moved] = shortfall[point, number]
     return moved
 
 
-def _best(points: Points, active: Array, cost: Array, margin: Array) -> tuple[Array, Array]:
+def _shortfall(judge: Judge, points: Points, owner: Array, table: Array, cost: Array, margin: Array) -> Array:
+    """By how much candidates (m, A) of points (m,) miss the wishes, asked of the cheapest valid ones of every point."""
+    found = np.full(len(owner), np.inf)
+    at = np.flatnonzero(margin > 0)
+    at = at[np.lexsort((cost[at], owner[at]))]
+    found[at] = first_that_meets(judge, table[at], points.row[owner[at]], owner[at])
+    return found
+
+
+def _best(points: Points, active: Array, cost: Array, margin: Array, shortfall: Array) -> tuple[Array, Array]:
     """Which points go to which of their candidates (p, m).
 
-    To the cheapest valid one; an invalid point without a valid candidate moves to the one with the largest margin.
+    To the best valid one; an invalid point without a valid candidate moves to the one with the largest margin.
     """
-    valid = margin > 0
-    best, some = np.where(valid, cost, np.inf).argmin(axis=1), valid.any(axis=1)
+    valid = (margin > 0) & np.isfinite(shortfall)
+    rank = np.where(valid, cost + FAR * np.where(valid, shortfall, 0), np.inf)
+    best = rank.argmin(axis=1)
+    some = rank.min(axis=1) < points.rank[active]
     stuck = np.isinf(points.cost[active]) & ~some
     if stuck.any():
         best = np.where(stuck, margin.argmax(axis=1), best)
@@ -110,7 +129,7 @@ def _best(points: Points, active: Array, cost: Array, margin: Array) -> tuple[Ar
 
 def _worth_trying(points: Points, active: Array, cost: Array, least_gain: float) -> Array:
     """Which candidates (p, m) gain enough; of equals the first."""
-    worth = (cost < (1 - least_gain) * points.cost[active, None]) & (cost >= points.floor[active, None])
+    worth = cost < (1 - least_gain) * points.limit(active)[:, None]
     worth[:, 1:] &= cost[:, 1:] != cost[:, :-1]
     return worth
 

@@ -12,6 +12,7 @@ import numpy as np
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.candidates import Candidates
 from cfproto_plugin.search.judge import Judge
+from cfproto_plugin.search.refine.assess import first_that_meets
 from cfproto_plugin.tables.geometry import changed, clip
 
 _LEVELS = 9  # 0 is one digit for a change of a standard deviation
@@ -45,7 +46,8 @@ class _Shortening:
 
     def __init__(self, judge: Judge, points: Candidates, cells: Array) -> None:
         self.judge, self.row, self.cells = judge, points.row, cells
-        self.full, self.most = points.table, points.cost * (1 + _DEARER)
+        self.full, self.goal, self.shortfall = points.table, points.path_end, points.shortfall
+        self.most = points.cost * (1 + _DEARER)
         self.table, self.cost = points.table.copy(), points.cost.copy()
         self.level = np.full(cells.shape, _LEVELS)
         self.outward = np.zeros(cells.shape, dtype=bool)
@@ -92,9 +94,11 @@ class _Shortening:
         return best
 
     def _take(self, point: Array, level: Array, outward: Array) -> None:
-        """Move every point to the first of its candidates (q,) that holds."""
+        """Move every point to the first of its candidates (q,), by point, that holds and falls no shorter of a wish."""
         holds, table, cost = self._tried(point, level, outward)
         at = np.flatnonzero(holds)
+        mine = point[at]
+        at = at[first_that_meets(self.judge, table[at], self.row[mine], mine, self.shortfall[mine]) == 0]
         who, first = np.unique(point[at], return_index=True)
         at = at[first]
         self.table[who], self.cost[who] = table[at], cost[at]
@@ -104,7 +108,7 @@ class _Shortening:
         """Which candidates hold (q,): class, rules and cost; their tables and costs."""
         judge, row = self.judge, self.row[point]
         table = self._rounded(point, level, outward)
-        cost = judge.cost(table, row)
+        cost = judge.cost(table, row, self.goal[point])
         holds = (cost <= self.most[point]) & changed(table, judge.task.rows.table[row]).any(axis=1)
         at = np.flatnonzero(holds)
         at = at[judge.keeps_rules(table[at], row[at])]

@@ -46,7 +46,7 @@ def test_without_it_these_rows_have_no_answer(monkeypatch):
 
 def test_five_changes_are_enough_for_every_row_of_breast_cancer(forest, cancer):
     train, x = cancer[0][:450], cancer[0][450:480]
-    e = CounterfactualExplainer(forest, search=SearchConfig(max_changes=5)).fit(train).explain(x)
+    e = CounterfactualExplainer(forest, search=SearchConfig.close(max_changes=5)).fit(train).explain(x)
     assert set(e.status) <= {"found", "fallback"}
     assert ((e.counterfactual != x).sum(axis=1) <= 5).all()
     assert np.array_equal(forest.predict(e.counterfactual), e.counterfactual_class)

@@ -39,7 +39,7 @@ class Identity:
 def test_with_the_identity_as_encoder_it_is_the_path_in_closed_form():
     train = np.array([[0.0, 0.0], [2.0, 3.0]])
     features = Features(scale=None, decimals=None)
-    plain = CounterfactualExplainer(linear, features=features, search=SearchConfig(polish=0, theta=1e-9))
+    plain = CounterfactualExplainer(linear, features=features, search=SearchConfig.close(polish=False))
     latent = CounterfactualExplainer(linear, encoder=Identity(), features=features)
     x = np.array([[0.1, -0.2], [0.0, 0.3]])
     found, expected = (one.fit(train).explain(x) for one in (latent, plain))

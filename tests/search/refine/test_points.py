@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from cfproto_plugin import CounterfactualExplainer, SearchConfig
@@ -26,7 +24,9 @@ def judge_of(rows, tuning=None, **settings):
     fitted = CounterfactualExplainer(model, search=SearchConfig(**settings)).fit(TRAIN).fitted_
     n = len(rows)
     allowed = np.tile([False, True], (n, 1))
-    task = Task(fitted.space.rows(rows), allowed, np.arange(n), fitted.space, fitted.config, tuning or fitted.tuning)
+    own = np.zeros(n, dtype=int)
+    rows, tuning = fitted.space.rows(rows), tuning or fitted.tuning
+    task = Task(rows, allowed, np.arange(n), own, fitted.space, fitted.config, tuning)
     return Judge(task, SearchModel(fitted.classifier, fitted.space))
 
 
@@ -73,8 +73,8 @@ def test_starts_are_copied():
     assert given.table.tolist() == [[0.5, 0]]
 
 
-def test_polishing_by_half_may_go_down_to_half_the_cost():
-    judge = judge_of(ROWS, polish=0.5)
-    given = starts(judge, [0], [[0.5, 0]])
-    assert np.allclose(starting_points(judge, given).floor, 0.5 * given.cost)
-    assert replace(judge.task.config, polish=1.0).polish == 1
+def test_starts_that_meet_the_wishes_come_before_cheaper_ones_that_do_not():
+    judge = judge_of(ROWS, Tuning(starts=1))
+    given = starts(judge, [0, 0], [[0.5, 0], [0.9, 0]])
+    points = starting_points(judge, given._replace(shortfall=np.array([0.2, 0.0])))
+    assert points.table[:, 0].tolist() == [0.9]

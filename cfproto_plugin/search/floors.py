@@ -1,0 +1,110 @@
+"""The wishes and rules about an answer that are asked only of points about to be accepted: typicality and stability."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cfproto_plugin.protocols import Array
+from cfproto_plugin.search.copies import Copies
+from cfproto_plugin.search.model import SearchModel
+from cfproto_plugin.search.plan import Floor
+from cfproto_plugin.search.task import Task
+from cfproto_plugin.search.typicality import Typicality
+from cfproto_plugin.tables.space import FeatureSpace
+
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Floors:
+    """What answers should reach, and how it is measured; learned by `fit`. None: not measured."""
+
+    typicality: Typicality | None = None
+    copies: Copies | None = None
+    least_typicality: Floor = Floor(0.0, is_rule=False)  # noqa: RUF009 a record that nothing changes
+    least_stability: Floor = Floor(0.0, is_rule=False)  # noqa: RUF009
+
+    @property
+    def any(self) -> bool:
+        """Whether anything is asked for."""
+        return bool(self.least_typicality.least or self.least_stability.least)
+
+
+class Measures:
+    """The floors of one task: every line is compared with its own row."""
+
+    def __init__(self, floors: Floors, task: Task, model: SearchModel) -> None:
+        self.floors, self.task, self.model = floors, task, model
+        self.reached = np.full((2, len(task)), np.nan)  # the best typicality and stability of valid points of a line
+        self.least = np.full(len(task), floors.least_typicality.least)
+        if floors.typicality is not None and floors.least_typicality.least:
+            own = self.typicality(task.rows.table, task.label)
+            self.least = np.fmin(self.least, own)  # an outlier need not become typical
+
+    def shortfall(self, table: Array, row: Array, label: Array) -> Array:
+        """By how much points (m, A) of lines (m,) and classes (m,) miss the floors; infinite if that breaks a rule."""
+        found = np.zeros(len(table))
+        floors = self.floors
+        if floors.typicality is not None and floors.least_typicality.least:
+            typical = self.typicality(table, label)
+            np.fmax.at(self.reached[0], row, typical)
+            found += _missed(typical, self.least[row], floors.least_typicality)
+        at = np.flatnonzero(np.isfinite(found))
+        if floors.copies is not None and floors.least_stability.least and len(at):
+            stable = self._stability_so_far(table[at], row[at], label[at])
+            np.fmax.at(self.reached[1], row[at], stable)
+            found[at] += _missed(stable, floors.least_stability.least, floors.least_stability)
+        return found
+
+    def typicality(self, table: Array, label: Array) -> Array:
+        """How typical points (m, A) are of classes (m,); NaN where that is not measured."""
+        known = self.floors.typicality
+        return np.full(len(table), np.nan) if known is None else known(unweighted(self.task.space, table), label)
+
+    def stability(self, table: Array, row: Array, label: Array) -> Array:
+        """The share of the copies of points (m, A) of lines (m,) that have their class (m,)."""
+        copies = self.floors.copies
+        if copies is None or not len(table):
+            return np.full(len(table), np.nan)
+        return np.asarray(self._kept(copies, table, row, label).mean(axis=1))
+
+    def _stability_so_far(self, table: Array, row: Array, label: Array) -> Array:
+        """Likewise; a share of the first few copies where these alone are too many that lose the class."""
+        copies, least = self.floors.copies, self.floors.least_stability.least
+        if copies is None:
+            return np.full(len(table), np.nan)
+        count = len(copies.steps)
+        first, rest = copies.split(self.task.tuning.copies_first)
+        kept = self._kept(first, table, row, label)
+        found = kept.mean(axis=1)
+        at = np.flatnonzero((~kept).sum(axis=1) <= (1 - least) * count + _ROUNDING)
+        if len(at) and len(rest.steps):
+            more = self._kept(rest, table[at], row[at], label[at])
+            found[at] = (kept[at].sum(axis=1) + more.sum(axis=1)) / count
+        return np.asarray(found)
+
+    def _kept(self, copies: Copies, table: Array, row: Array, label: Array) -> Array:
+        """Which copies (m, K) of points (m, A) have their class."""
+        x = self.task.group[row]
+        size = max(1, self.task.tuning.cells // copies.steps.size)
+        found = []
+        for start in range(0, len(table), size):
+            part = slice(start, start + size)
+            around = copies.around(table[part], self.task.space)
+            who = np.repeat(x[part], around.shape[1])
+            said = self.model.quick_labels(around.reshape(-1, around.shape[2]), who)
+            found.append(said.reshape(around.shape[:2]) == label[part, None])
+        return np.concatenate(found)
+
+
+def unweighted(space: FeatureSpace, table: Array) -> Array:
+    """Where rows of the table are in the search, without the user's weights: these say what a change costs."""
+    return np.asarray(space.to_search(table) / space.weights)
+
+
+def _missed(found: Array, least: Array | float, floor: Floor) -> Array:
+    """How far below the floor; nothing where the measure has no value."""
+    missed = np.nan_to_num(np.maximum(least - found - _ROUNDING, 0))
+    return np.where(missed > 0, np.inf, 0.0) if floor.is_rule else missed
