@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cfproto_plugin.protocols import Array
+from cfproto_plugin.tables.geometry import clip
 from cfproto_plugin.tables.space import FeatureSpace
 
 
@@ -35,6 +36,11 @@ class Copies:
         return replace(self, steps=self.steps[:first]), replace(self, steps=self.steps[first:])
 
     def around(self, table: Array, space: FeatureSpace) -> Array:
-        """The copies (m, K, A) of points (m, A), as the columns can hold them."""
+        """The copies (m, K, A) of points (m, A), inside the range of the columns and as these can hold them."""
+        rules = space.rules
         moved = table[:, None] + self.steps.astype(table.dtype)
-        return np.asarray(space.rules.grid.snap(moved), dtype=table.dtype) if space.rules.grid.rounds else moved
+        lower, upper = rules.grid.draw_in(table, np.fmin(rules.low, table), np.fmax(rules.high, table))
+        moved = clip(moved, lower[:, None], upper[:, None])
+        moved = rules.grid.snap(moved) if rules.grid.rounds else moved
+        still = self.steps == 0  # categories, and columns that never vary
+        return np.where(still, table[:, None], moved).astype(table.dtype, copy=False)

@@ -135,10 +135,10 @@ def test_a_failed_check_is_shown_with_its_reason_and_the_status_is_1(examples):
     lines = result.output.splitlines()
     (failed,) = (line for line in lines if line.startswith("failed   classes are distinct and as many as columns:"))
     assert "has the label 1 twice; expected 2 different labels" in failed
-    place = f"(cfproto_test_examples.py:{line_of('no trees')})"
-    assert f"failed   thresholds are sorted for every column: RuntimeError: no trees {place}" in lines
+    (failed,) = (line for line in lines if line.startswith("failed   thresholds are sorted for every column:"))
+    assert "no trees" in failed
     assert "ok       output is deterministic" in lines
-    assert lines[-1] == "6 ok, 3 failed, 11 skipped"
+    assert lines[-1] == "7 ok, 3 failed, 12 skipped"
 
 
 def test_json_says_the_same_and_holds_nothing_else(examples):

@@ -190,7 +190,7 @@ def test_what_the_model_itself_refuses_is_sought_again():
     train = np.concatenate(
         [np.random.default_rng(5).uniform(0, 0.6, (80, 3)), np.random.default_rng(6).uniform(0.92, 1, (20, 3))]
     )
-    e = CounterfactualExplainer(Hasty()).fit(train).explain(train[:10])
+    e = CounterfactualExplainer(Hasty(), search=SearchConfig.close()).fit(train).explain(train[:10])
     assert e.found.all()
     assert (Hasty().predict(e.counterfactual)[:, 1] > 0.5).all()
     assert (e.counterfactual[:, 0] < 0.9).all()  # near the row, not at a training row

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from cfproto_plugin import CounterfactualExplainer
+from cfproto_plugin import CounterfactualExplainer, SearchConfig
 
 COLUMNS = 400
 X, Y = make_classification(330, COLUMNS, n_informative=20, n_redundant=0, random_state=0)
@@ -25,7 +25,7 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_no_single_change_of_a_wide_row_can_be_left_out_by_predict(name):
     model = MODELS[name]().fit(TRAIN, Y[:320])
-    e = CounterfactualExplainer(model).fit(TRAIN).explain(ROWS)
+    e = CounterfactualExplainer(model, search=SearchConfig.close()).fit(TRAIN).explain(ROWS)
     assert e.found.all()
     assert np.array_equal(model.predict(e.counterfactual), e.counterfactual_class)
     line, column = np.nonzero(e.counterfactual != e.original)
@@ -36,6 +36,6 @@ def test_no_single_change_of_a_wide_row_can_be_left_out_by_predict(name):
 
 def test_a_wide_linear_model_is_asked_in_few_calls():
     model = MODELS["logistic"]().fit(TRAIN, Y[:320])
-    e = CounterfactualExplainer(model).fit(TRAIN).explain(ROWS)
+    e = CounterfactualExplainer(model, search=SearchConfig.close()).fit(TRAIN).explain(ROWS)
     assert (e.n_changes > 20).any()
     assert e.meta["n_predict_calls"] < 150
