@@ -119,8 +119,11 @@ def cases(draw, **sizes):
     search = {
         "max_changes": draw(st.sampled_from([None, None, 1, 2])),
         "min_proba": draw(st.sampled_from([None, None, 0.6])),
-        "polish": draw(st.sampled_from([0.0, 0.5, 1.0])),
-        "few_changes": draw(st.sampled_from([0.0, 0.0, 1.0])),
+        "polish": draw(st.booleans()),
+        "few_changes": draw(st.sampled_from([None, 0.0, 1.0])),
+        "theta": draw(st.sampled_from([None, None, 0.0, 1.0])),
+        "min_typicality": draw(st.sampled_from([None, None, 0.0, 0.2])),
+        "min_stability": draw(st.sampled_from([None, None, 0.0, 0.8])),
     }
     kind = draw(st.sampled_from(["tree", "forest", "linear"]))
     target = draw(st.sampled_from([None, None, 1]))

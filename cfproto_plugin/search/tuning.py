@@ -39,6 +39,7 @@ class Tuning:
     copies_first: int = 8  # of these; where they alone show that a point is not stable, no more are asked
     assessed: int = 8  # paths of a row on which points are looked for that meet them
     asked_first: int = 2  # points of a path or of a round that are asked at first; then twice as many, and so on
+    asked_together: int = 32  # points of all paths that are asked at first, if that is more
     towards: tuple[float, ...] = (0.1, 0.5, 2.0)  # weights of the prototype that typical points are looked for with
     # beam
     beam_values: int = 17  # values tried in every column

@@ -62,7 +62,7 @@ class _Class(NamedTuple):
     def of(cls, rows: Array) -> Self:
         distance, _ = _nearest(rows, rows)
         around = distance.mean(axis=1)
-        around = np.maximum(around, max(_THIN * around.mean(), np.finfo(float).tiny))
+        around = np.maximum(around, _THIN * around.mean() or 1.0)  # 1 where all rows are the same
         known = cls(rows, around, np.zeros(0))
         return known._replace(isolation=np.sort(known.isolated(rows)))
 

@@ -30,7 +30,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from sklearn_models import COLUMNS, labels, perturbed, table, thresholds
 
-from cfproto_plugin import CounterfactualExplainer
+from cfproto_plugin import CounterfactualExplainer, SearchConfig
 from cfproto_plugin.testing import check_adapter
 
 ADA = AdaBoostClassifier(n_estimators=15, random_state=0)
@@ -277,7 +277,7 @@ def test_polishing_along_the_thresholds_comes_as_near_with_fewer_predictions(nam
     rows = x[::5]
 
     def measured(classifier):
-        e = CounterfactualExplainer(classifier).fit(x).explain(rows)
+        e = CounterfactualExplainer(classifier, search=SearchConfig.close()).fit(x).explain(rows)
         delta = (e.counterfactual - rows) / x.std(axis=0)
         size = 0.1 * np.abs(delta).sum(axis=1) + np.square(delta).sum(axis=1)
         return size.mean(), e.meta["n_predicted_rows"]

@@ -53,7 +53,7 @@ def test_a_narrow_interval_that_the_path_jumps_over_is_found():
     e = CounterfactualExplainer(model).fit(X).explain(X[::12], target={"approved": (0.7, 0.7005)})
     assert e.found.all()
     assert inside(model, e, "approved", 0.7, 0.7005)
-    unpolished = CounterfactualExplainer(model, search=SearchConfig(polish=0)).fit(X)
+    unpolished = CounterfactualExplainer(model, search=SearchConfig.close(polish=False)).fit(X)
     e = unpolished.explain(X[::12], target={"approved": (0.7, 0.7005)})
     assert (e.status == "found").all()
     assert inside(model, e, "approved", 0.7, 0.7005)

@@ -151,7 +151,7 @@ def test_the_number_next_to_a_split_is_reached_on_either_side(threshold, up):
     model = tree(max_depth=1).fit(x, x[:, 0] > 0.32)
     model.tree_.threshold[0] = threshold
     row = x[:1] if up else x[-1:]
-    e = CounterfactualExplainer(model).fit(x).explain(row)
+    e = CounterfactualExplainer(model, search=SearchConfig.close()).fit(x).explain(row)
     below = x[model.predict(x) == 0].max()
     above = x[model.predict(x) == 1].min()
     assert e.counterfactual[0, 0] == (above if up else below)
@@ -162,7 +162,10 @@ def test_columns_of_many_digits_get_short_numbers_at_hardly_more_cost():
     x = rng.normal(size=(400, 5))
     model = RandomForestClassifier(30, random_state=0).fit(x, x[:, 0] + x[:, 1] ** 2 > 0.5)
     short, full = (
-        CounterfactualExplainer(model, features=Features(decimals=d)).fit(x).explain(x[:40]) for d in ("auto", None)
+        CounterfactualExplainer(model, features=Features(decimals=d), search=SearchConfig.close())
+        .fit(x)
+        .explain(x[:40])
+        for d in ("auto", None)
     )
     assert np.mean([len(repr(c.after)) for c in short.changes()]) < 7
     assert np.mean([len(repr(c.after)) for c in full.changes()]) > 15

@@ -37,7 +37,8 @@ def first_that_meets(judge: Judge, table: Array, row: Array, group: Array, grant
     found = np.full(len(table), np.inf)
     first = np.searchsorted(group, group)
     turn, done = np.arange(len(group)) - first, np.zeros(len(group), dtype=bool)
-    start, size = 0, judge.task.tuning.asked_first
+    tuning = judge.task.tuning
+    start, size = 0, max(tuning.asked_first, tuning.asked_together // max(1, len(np.unique(first))))
     while True:
         at = np.flatnonzero((turn >= start) & (turn < start + size) & ~done[first])
         if not len(at):
