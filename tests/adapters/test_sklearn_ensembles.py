@@ -271,7 +271,7 @@ def test_trees_without_splits_behind_a_scaler_have_empty_thresholds():
 
 
 @pytest.mark.parametrize("name", ["histogram", "standard forest", "ada"])
-def test_polishing_along_the_thresholds_comes_as_near_with_fewer_predictions(name):
+def test_polishing_along_the_thresholds_comes_nearer_for_about_as_many_predictions(name):
     x, y = table(2)
     model = clone(SPLITTING[name]).fit(x, y)
     rows = x[::5]
@@ -283,5 +283,5 @@ def test_polishing_along_the_thresholds_comes_as_near_with_fewer_predictions(nam
         return size.mean(), e.meta["n_predicted_rows"]
 
     (along, few), (freely, many) = measured(model), measured(sklearn_adapter(model).predict)
-    assert along < 1.05 * freely
-    assert few < 0.9 * many
+    assert along < freely
+    assert few < 1.25 * many

@@ -78,11 +78,10 @@ class _Path:
         coarse = np.empty((*prototypes.shape[:2], len(ladder)))
         coarse[:] = ladder
         first = yield from self.points(rows, prototypes, classes, coarse)
+        limited = self.judge.task.config.max_changes is not None
+        if self.polish and limited:  # polishing may find other changes than the largest
+            yield from self.points(rows, prototypes, classes, coarse, limited=False)
         if self.polish or self.asked:
-            if (
-                self.judge.task.config.max_changes is not None and self.polish
-            ):  # polishing may find other changes than the largest
-                yield from self.points(rows, prototypes, classes, coarse, limited=False)
             return
         step = (ladder[1] - ladder[0]) / tuning.fine
         fine = np.maximum(ladder[first][..., None] - step * np.arange(tuning.fine - 1, 0, -1), self.least)
