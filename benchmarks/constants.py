@@ -91,7 +91,7 @@ def _cases(seed: int) -> list[tuple[CounterfactualExplainer, np.ndarray]]:
             XGBClassifier(n_estimators=100, random_state=seed),
             RandomForestClassifier(100, random_state=seed),
         ):
-            search = SearchConfig(beta=0.1)
+            search = SearchConfig.close(beta=0.1)
             explainer = CounterfactualExplainer(model.fit(train, labels), search=search).fit(train)
             cases.append((explainer, rest[:ROWS]))
     return cases

@@ -1,6 +1,7 @@
 """Run the benchmarks and write their results: `make bench`, or `python benchmarks/run.py adult trees` for some of them.
 
-Writes benchmarks/results/<name>.json, then the page docs/benchmarks.md from all the results there are.
+Writes benchmarks/results/<name>.json, then the page docs/benchmarks.md from all the results there are, and the figures
+of docs/settings.md.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import constants
 import encoder
 import fitting
 import network
+import presets
 import reference
 import scaling
 import settings
@@ -37,6 +39,7 @@ BENCHMARKS = {
     "adult": adult,
     "complete": complete,
     "encoder": encoder,
+    "presets": presets,
     "settings": settings,
     "constants": constants,
     "scaling": scaling,
@@ -62,9 +65,14 @@ def page(results: dict[str, Any]) -> str:
     ]
     for name, result in results.items():
         text = (BENCHMARKS[name].__doc__ or "").strip().split("\n\n")
-        versions = ", ".join(f"{package} {number}" for package, number in result["versions"].items())
-        parts += [f"## {text[0]}", "", *text[1:], "", table(result["lines"]), "", f"{result['date']}; {versions}.", ""]
+        parts += [f"## {text[0]}", "", *text[1:], "", table(result["lines"]), "", footer(result), ""]
     return "\n".join(parts)
+
+
+def footer(result: dict[str, Any]) -> str:
+    """When it was measured, and with what."""
+    versions = ", ".join(f"{package} {number}" for package, number in result["versions"].items())
+    return f"{result['date']}; {versions}."
 
 
 def run(name: str) -> None:
@@ -94,6 +102,9 @@ def main(names: list[str]) -> None:
     files = {name: RESULTS / f"{name}.json" for name in BENCHMARKS}
     results = {name: json.loads(file.read_text()) for name, file in files.items() if file.exists()}
     (HERE.parent / "docs" / "benchmarks.md").write_text(page(results))
+    if "presets" in results:
+        result = results["presets"]
+        presets.write_page(result, table(result["lines"]), f"`{result['command']}`, {footer(result)}")
 
 
 if __name__ == "__main__":

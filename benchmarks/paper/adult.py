@@ -140,10 +140,13 @@ def network(store: Store, data: Data, seed: int, size: Size) -> Any:
     return probabilities
 
 
-def explained(data: Data, model: Any, distance: str, polish: float, rows: Any) -> Explanation:
+def explained(data: Data, model: Any, distance: str, polish: bool, rows: Any) -> Explanation:
     """Counterfactuals of rows that the model does not think rich."""
     explainer = CounterfactualExplainer(
-        model, features=RULES, distance=DISTANCES[distance](), search=SearchConfig(polish=polish)
+        model,
+        features=RULES,
+        distance=DISTANCES[distance](),
+        search=SearchConfig.close(theta=0.0 if polish else 5.0, polish=polish),
     )
     return explainer.fit(data.train).explain(rows, target=1, progress=False)
 
@@ -154,7 +157,7 @@ def poor(data: Data, model: Any, count: int) -> Any:
     return head[model(head).argmax(axis=1) == 0].iloc[:count]
 
 
-def search(data: Data, model: Any, distance: str, polish: float, count: int) -> Arrays:
+def search(data: Data, model: Any, distance: str, polish: bool, count: int) -> Arrays:
     """The counterfactuals of rows that the model does not think rich."""
     return {"explanation": explained(data, model, distance, polish, poor(data, model, count)).to_json()}
 
@@ -179,11 +182,9 @@ def measured(e: Explanation, data: Data) -> Arrays:
     }
 
 
-def run(
-    store: Store, data: Data, size: Size, *, progress: bool = True
-) -> Iterator[tuple[int, str, float, Explanation]]:
+def run(store: Store, data: Data, size: Size, *, progress: bool = True) -> Iterator[tuple[int, str, bool, Explanation]]:
     """Seed, distance, polish and outcome of every search."""
-    work = [(seed, name, polish) for seed in range(size.seeds) for name in DISTANCES for polish in (0.0, 1.0)]
+    work = [(seed, name, polish) for seed in range(size.seeds) for name in DISTANCES for polish in (False, True)]
     for seed, name, polish in tqdm(work, desc="adult", unit="search", disable=not progress):
         model = network(store, data, seed, size)
         settings = {"rows": size.rows, "epochs": size.epochs, "train": len(data.train), "polish": polish}
@@ -212,7 +213,7 @@ def main(places: Places, size: Size, data: Data | None = None, *, progress: bool
     store = Store(places.cache / "adult")
     outcomes = list(run(store, data, size, progress=progress))
     found = [(seed, name, polish, measured(e, data)) for seed, name, polish, e in outcomes]
-    person = example(next(e for _, name, polish, e in outcomes if (name, polish) == ("abdm", 1.0)), data)
+    person = example(next(e for _, name, polish, e in outcomes if (name, polish) == ("abdm", True)), data)
     embeddings = {name: education(data, name) for name in ("abdm", "mvdm")} | {"frequency": shares(data)}
     adult_report.write(found, embeddings, data.levels, person, size, places, store.seconds)
 

@@ -30,6 +30,7 @@ from cfproto_plugin.metrics import changed_attributes, measure
 
 THETA, K = 100.0, 1  # the paper does not name the ones of its table
 MNIST_LETTER = {"A": "A", "B": "C", "C": "E"}  # SearchConfig.paper counts the losses as the MNIST experiment does
+PATH = {"theta": 5.0, "polish": False, "few_changes": 0.0, "min_typicality": 0.0, "min_stability": 0.0}
 TIMED = 1  # rows of A, B and C whose whole search is timed alone: it takes seconds
 POWERS = 10  # of ten that c takes at most, as many as the search has values of c
 STEADY = 3  # rows that the time of a step is the median of
@@ -73,7 +74,7 @@ def methods(size: Size) -> list[Method]:
         Method("A", "A", {**base, "theta": 0.0, "k": None}, TIMED),
         Method("B", "B", base, TIMED),
         Method("C", "C", one_c, TIMED),
-        Method("path", None, {"polish": 0}, size.rows),
+        Method("path", None, PATH, size.rows),
         Method("path + polish", None, {}, size.rows),
     ]
     found += [Method(f"B theta={theta:g}", "B", {**base, "theta": theta}) for theta in size.thetas if theta != THETA]

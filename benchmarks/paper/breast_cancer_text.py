@@ -23,8 +23,8 @@ TABLE = """Means over all rows and seeds with 95 % bounds (Student's t), as in t
 with a counterfactual; the others are left out of the means. Gradient steps are counted as the paper does: the values of
 c tried before the first success times the steps of each, plus the step of the best iterate. The time of A, B and C is
 that number times the processor time of one step of one row alone, so that other work on the machine does not count; the
-paper's times are those of another machine. `path` and `path + polish` are the product's own settings: polish=0, and the
-default. Their time is that of explaining one row alone."""
+paper's times are those of another machine. `path` and `path + polish` are the product's own: the path that begins at
+theta = 5, not polished, and the default. Their time is that of explaining one row alone."""
 
 THETA = """Loss B with theta from 10 to 200, k = 1. The paper says that a broad range works well and shows bars without
 numbers. Error bars are standard deviations for time and steps, else 95 % bounds. The steps are fewest at theta = 100,
@@ -131,12 +131,12 @@ def product(table: MetricTable) -> str:
   {_change(table, "seconds", path)}. Against B: IM1 {_change(table, "im1", path, "B")}, IM2
   {_change(table, "im2", path, "B")}, EN {en[path]} instead of {en["B"]}, time {_change(table, "seconds", path, "B")}.
   So it is ahead of A on {_ahead(table, path)}.
-- *With polishing*, the default for tables: EN is {en[polish]}, the lowest of all (A: {en["A"]}), but IM1 is
-  {_change(table, "im1", polish)} and IM2 {_change(table, "im2", polish)} against A. Polishing gives up closeness to the
-  class for closeness to the row.
+- *With polishing*, the default for tables: EN is {en[polish]} (A: {en["A"]}), IM1
+  {_change(table, "im1", polish)} and IM2 {_change(table, "im2", polish)} against A. Polishing with theta 0 gives up
+  closeness to the class for closeness to the row.
   It is ahead of A on {_ahead(table, polish)}.
 
-Who wants the paper's kind of counterfactual sets `polish=0`. Both find every row, A {found} of them."""
+Who wants the paper's kind of counterfactual uses `SearchConfig.typical()`. Both find every row, A {found} of them."""
 
 
 def _ahead(table: MetricTable, name: str) -> str:

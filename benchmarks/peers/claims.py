@@ -7,7 +7,7 @@ from typing import Any
 
 from scores import middle
 
-PATH, POLISHED, FEW = "ours, no polish", "ours", "ours, few_changes=1"
+PATH, POLISHED, FEW = "ours, no polish", "ours, close", "ours, few_changes=1"
 SHORT = {"breast_cancer": "Breast Cancer", "wine": "Wine", "digits": "digits"}
 
 Limit = Callable[[float, str], float]

@@ -1,9 +1,9 @@
-"""Ours: with its default settings, without polish, and with few changes."""
+"""Ours: with its default settings, as close as possible, with few changes, and close to the class without polish."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from cases import BETA, Case
@@ -14,9 +14,9 @@ from cfproto_plugin import CounterfactualExplainer, SearchConfig
 PACKAGES = ("cfproto-plugin", "numpy", "scikit-learn", "xgboost-cpu")
 
 
-def _with(**settings: Any) -> Callable[[Case], Explain]:
+def _with(search: SearchConfig) -> Callable[[Case], Explain]:
     def prepare(case: Case) -> Explain:
-        explainer = CounterfactualExplainer(case.model, search=SearchConfig(beta=BETA, **settings)).fit(case.train)
+        explainer = CounterfactualExplainer(case.model, search=replace(search, beta=BETA)).fit(case.train)
 
         def explain(rows: np.ndarray) -> np.ndarray:
             e = explainer.explain(rows, progress=False)
@@ -28,12 +28,13 @@ def _with(**settings: Any) -> Callable[[Case], Explain]:
     return prepare
 
 
-def _method(name: str, many: bool = False, **settings: Any) -> Method:
-    return Method(name, _with(**settings), batch=_with(**settings), many=many)
+def _method(name: str, search: SearchConfig, many: bool = False) -> Method:
+    return Method(name, _with(search), batch=_with(search), many=many)
 
 
 METHODS = (
-    _method("ours, no polish", many=True, polish=0),
-    _method("ours", many=True),
-    _method("ours, few_changes=1", few_changes=1.0),
+    _method("ours, no polish", SearchConfig.close(theta=5.0, polish=False), many=True),
+    _method("ours", SearchConfig(), many=True),
+    _method("ours, close", SearchConfig.close(), many=True),
+    _method("ours, few_changes=1", SearchConfig.close(few_changes=1.0)),
 )
