@@ -73,7 +73,7 @@ def _line(model: Any, train: np.ndarray, rows: np.ndarray, varied: dict[str, Any
     ]
     return {
         "model": type(model).__name__,
-        "setting": ", ".join(f"{name}={value:g}" for name, value in varied.items()),
+        "setting": ", ".join(f"{name}={value}" for name, value in varied.items()),
         "found": int(found.sum()),
         "EN": float((0.1 * np.abs(delta).sum(axis=1) + np.square(delta).sum(axis=1)).mean()),
         "changed": float((delta != 0).sum(axis=1).mean()),

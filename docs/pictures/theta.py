@@ -1,4 +1,4 @@
-"""Draw the trade-off that `polish` sets: `python docs/pictures/polish.py` in the environment of `make test`."""
+"""Draw the trade-off that `theta` sets: `python docs/pictures/theta.py` in the environment of `make test`."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from xgboost import XGBClassifier
 
 from cfproto_plugin import CounterfactualExplainer, SearchConfig
 
-AMOUNTS = (0, 0.2, 0.4, 0.6, 0.8, 0.9, 1)
+THETAS = (0, 0.2, 0.5, 1, 2, 5, 20)
 
 
 def measured(model: object, train: np.ndarray, test: np.ndarray) -> np.ndarray:
-    """Mean distance to the row, changed columns, and distance to the new class, for every amount."""
+    """Mean distance to the row, changed columns, and distance to the new class, for every theta."""
     labels = model.predict(train)  # type: ignore[attr-defined]
     near = {label: NearestNeighbors(n_neighbors=5).fit(train[labels == label]) for label in np.unique(labels)}
     lines = []
-    for amount in AMOUNTS:
-        e = CounterfactualExplainer(model, search=SearchConfig(polish=amount)).fit(train).explain(test)
+    for theta in THETAS:
+        e = CounterfactualExplainer(model, search=SearchConfig.close(theta=theta)).fit(train).explain(test)
         delta = e.counterfactual - test
         cost = 0.1 * np.abs(delta).sum(axis=1) + np.square(delta).sum(axis=1)
         to_class = [
@@ -51,9 +51,9 @@ def main() -> None:
         lines = measured(model.fit(train, y_train), train, test)
         for ax, at in zip(axes, (0, 1), strict=True):
             ax.plot(lines[:, 2], lines[:, at], "o-", color=colour, label=name)
-            for amount, line in zip(AMOUNTS, lines, strict=True):
-                if amount in (0, 0.6, 1):
-                    ax.annotate(f"{amount:g}", (line[2], line[at]), xytext=side, textcoords="offset points", fontsize=8)
+            for theta, line in zip(THETAS, lines, strict=True):
+                if theta in (0, 0.5, 1, 5, 20):
+                    ax.annotate(f"{theta:g}", (line[2], line[at]), xytext=side, textcoords="offset points", fontsize=8)
     axes[0].set_ylabel("distance to the row: 0.1·L1 + L2")
     axes[1].set_ylabel("changed columns")
     for ax in axes:
@@ -61,8 +61,8 @@ def main() -> None:
         ax.set_ylim(bottom=0)
         ax.spines[["top", "right"]].set_visible(False)
     axes[0].legend(frameon=False)
-    figure.suptitle("polish from 0 to 1, Breast Cancer, 100 held-back rows", fontsize=10)
-    figure.savefig(Path(__file__).resolve().parent / "polish.png", dpi=130)
+    figure.suptitle("SearchConfig.close(theta=...), from 0 to 20; Breast Cancer, 100 held-back rows", fontsize=10)
+    figure.savefig(Path(__file__).resolve().parent / "theta.png", dpi=130)
 
 
 if __name__ == "__main__":
