@@ -31,6 +31,8 @@ ROWS, REFITS, COPIES, NOISE, SEED = 60, 10, 200, 0.1, 1
 BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->\n"
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 COLOURS = {"XGBClassifier": "#1c7a54", "RandomForestClassifier": "#b8562b"}
+NAMES = {"XGBClassifier": "XGBoost", "RandomForestClassifier": "random forest"}
+MARKERS = {"default": "o", "close": "v", "few": "P", "typical": "^", "stable": "D"}
 
 
 def measure() -> list[dict[str, Any]]:
@@ -138,24 +140,18 @@ def draw(lines: list[dict[str, Any]], file: Path) -> None:
     figure, grid = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
     titles = {"refits agree": "share of refitted models that agree", "typicality": "typicality (median)"}
     for axes, (field, title) in zip(grid, titles.items(), strict=True):
-        for model, colour in COLOURS.items():
-            mine = [line for line in lines if line["model"] == model]
-            axes.scatter([p["distance"] for p in mine], [p[field] for p in mine], color=colour, s=36, label=model)
-            for line in mine:
-                axes.annotate(
-                    line["preset"],
-                    (line["distance"], line[field]),
-                    xytext=(6, -3),
-                    textcoords="offset points",
-                    fontsize=9,
-                    color=colour,
-                )
+        for line in lines:
+            style = {"color": COLOURS[line["model"]], "marker": MARKERS[line["preset"]], "s": 60, "alpha": 0.85}
+            axes.scatter(line["distance"], line[field], **style)
         axes.set_xscale("log")
-        axes.set_xlim(right=2 * max(line["distance"] for line in lines))
+        axes.set_xticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
+        axes.minorticks_off()
         axes.set_ylim(0, 1.02)
         axes.set_xlabel("distance to the row (median of 0.1·L1 + L2)", fontsize=9)
         axes.set_title(title, fontsize=10, loc="left")
         axes.spines[["top", "right"]].set_visible(False)
-    grid[0].legend(frameon=False, fontsize=9, loc="lower right")
+    marks = [plt.Line2D([], [], ls="", color="#444444", marker=m, label=name) for name, m in MARKERS.items()]
+    marks += [plt.Line2D([], [], ls="", color=c, marker="s", label=NAMES[model]) for model, c in COLOURS.items()]
+    figure.legend(handles=marks, loc="outside right center", frameon=False, fontsize=9)
     figure.savefig(file, dpi=120)
     plt.close(figure)

@@ -70,9 +70,9 @@ def page(results: dict[str, Any]) -> str:
 
 
 def footer(result: dict[str, Any]) -> str:
-    """When it was measured, and with what."""
+    """When it was measured, and with what; `note` is written by hand into results that later code would change."""
     versions = ", ".join(f"{package} {number}" for package, number in result["versions"].items())
-    return f"{result['date']}; {versions}."
+    return f"{result['date']}; {versions}." + (f" {result['note']}" if "note" in result else "")
 
 
 def run(name: str) -> None:

@@ -160,3 +160,21 @@ def test_calls_and_closeness_in_the_readme_are_those_of_the_committed_comparison
     assert f"takes {trees[0]} to {trees[1]} of XGBoost and {forest[0]} to {forest[1]} of a random forest" in readme
     assert f"class is {closeness('ours')} that of the nearest real row" in readme
     assert f"With `polish=0` it is {closeness('ours, no polish')} (" in readme
+
+
+def test_agreement_of_refits_in_the_readme_is_that_of_the_committed_presets():
+    readme = in_one_line((TOP / "README.md").read_text(encoding="utf-8"))
+
+    def agree(preset):
+        found = sorted(round(100 * line["refits agree"]) for line in results("presets") if line["preset"] == preset)
+        return f"{found[0]} to {found[-1]} %"
+
+    said = f"{agree('default')} of refitted models agree with the answers, with the nearest ones"
+    assert f"{said} (`SearchConfig.close()`) {agree('close')}" in readme
+
+
+def test_the_page_on_settings_shows_the_committed_presets():
+    page = (TOP / "docs" / "settings.md").read_text(encoding="utf-8")
+    for line in results("presets"):
+        cells = [f"{value:.3g}" if isinstance(value, float) else str(value) for value in line.values()]
+        assert f"| {' | '.join(cells)} |" in page

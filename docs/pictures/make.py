@@ -23,24 +23,24 @@ BEFORE, AFTER = "#8c8c8c", "#2a9d6f"
 
 
 def table(axes: Any) -> None:
-    """The largest changes of one tumour, in standard deviations of the training data."""
+    """The largest changes, up to nine, of one tumour, in standard deviations of the training data."""
     data, labels = load_breast_cancer(as_frame=True, return_X_y=True)
     train, test, y_train, _ = train_test_split(data, labels, test_size=100, stratify=labels, random_state=0)
     model = XGBClassifier(n_estimators=100, max_depth=3, learning_rate=0.1, random_state=0).fit(train, y_train)
     e = CounterfactualExplainer(model).fit(train).explain(test[:1])
     before, after = ((part.iloc[0] - train.mean()) / train.std() for part in (e.original, e.counterfactual))
-    names = (after - before).abs().nlargest(9).index[::-1]
+    names = (after - before).abs().nlargest(min(9, int(e.n_changes[0]))).index[::-1]
     for at, name in enumerate(names):
         axes.plot([before[name], after[name]], [at, at], color=AFTER, lw=2, zorder=1)
         axes.scatter(before[name], at, color=BEFORE, s=44, zorder=2)
         axes.scatter(after[name], at, color=AFTER, s=44, zorder=2)
-        values = f"{e.original[name].iloc[0]:.4g} → {e.counterfactual[name].iloc[0]:.4g}"
+        values = f"{e.original[name].iloc[0]:g} → {e.counterfactual[name].iloc[0]:g}"
         end = max(before[name], after[name])
         axes.annotate(values, (end, at), xytext=(9, 0), textcoords="offset points", va="center", fontsize=8)
     axes.set_yticks(range(len(names)), names, fontsize=9)
     axes.margins(x=0.25)
     p = e.counterfactual_proba[0, 0]
-    axes.set_title(f"XGBoost: benign → malignant (p = {p:.3f}), the nine largest changes", fontsize=10, loc="left")
+    axes.set_title(f"XGBoost: benign → malignant (p = {p:.3f}), the largest changes", fontsize=10, loc="left")
     axes.set_xlabel("standard deviations from the training mean", fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
 
