@@ -30,6 +30,9 @@ none returns is a training row, so that one of its own five neighbours is itself
 chosen on [other cases](benchmarks.md), after a first choice on these; where our path begins without polishing was
 chosen here, which the peers' settings were not, and what is left of that elsewhere is in [decisions](decisions.md).
 
+`ours` is the default, `ours, close` the preset of that name, which asks for nothing but the nearest row, as most peers
+do; `ours, few_changes=1` is the same with a price on changes, and `ours, no polish` the path from theta = 5.
+
 ![Time against EN, L0 and 5NN](pictures/peers.png)
 """
 
