@@ -119,7 +119,7 @@ class SearchConfig:
     @classmethod
     def stable(cls, **overrides: Any) -> SearchConfig:
         """Farther from the boundary: models that are fitted again mostly agree."""
-        return cls._preset({"noise": 0.25}, overrides)
+        return cls._preset({"noise": 0.4}, overrides)
 
     @classmethod
     def _preset(cls, settings: dict[str, Any], overrides: dict[str, Any]) -> SearchConfig:

@@ -42,7 +42,7 @@ cli
 """
 RANK = {part: rank for rank, line in enumerate(ALLOWED.split("\n")) for part in line.split()}
 SEARCH = {"task", "judge", "clock", "candidates", "targets", "intervals", "model", "plan", "tuning", "guide", "how"}
-SEARCH |= {"failures", "first", "floors", "copies", "typicality"}
+SEARCH |= {"failures", "first", "floors", "copies", "typicality", "shortfall"}
 SEARCH |= {"noise", "boundary", "fingerprint", "parts", "training"}
 
 MODULES = {

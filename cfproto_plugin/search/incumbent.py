@@ -48,6 +48,10 @@ class Incumbents:
         """(n,) bool: which lines have one."""
         return np.asarray(np.isfinite(self._rank))
 
+    def falls_short(self) -> Array:
+        """(n,) bool: which lines have one that misses a wish."""
+        return np.asarray(self.found() & (self._points.shortfall > 0))
+
     def offer(self, points: Candidates) -> None:
         """Take over valid points that rank before what their line has."""
         points = points.take(points.valid)

@@ -30,6 +30,7 @@ from cfproto_plugin.search.methods.latent import search_latent
 from cfproto_plugin.search.methods.nearest import nearest_rows
 from cfproto_plugin.search.methods.path import search_path
 from cfproto_plugin.search.methods.prototypes import prototypes_in_pieces, prototypes_of
+from cfproto_plugin.search.methods.wished import search_wished
 from cfproto_plugin.search.refine.assess import assess
 from cfproto_plugin.search.refine.confirm import Confirmed, confirm, confirm_at_once
 from cfproto_plugin.search.refine.polish import polish
@@ -103,6 +104,7 @@ def _solve(judge: Judge, clock: Clock, guide: Guide) -> Solved:
         if len(judge.task):
             driver.offer(_search(judge, clock, driver.best, guide))
         driver.polish(0.5)
+        driver.fulfil()
     by_search = driver.incumbents.found()
     with suppress(OutOfTimeError):
         driver.fall_back(by_search)
@@ -147,6 +149,13 @@ class _Driver:
         self.incumbents.polished(rows[np.isfinite(before[rows])])
         found.trace["before"] = before[found.row]
         self.incumbents.offer(found)
+
+    def fulfil(self) -> None:
+        """Try training rows that are typical and stable where the answer is not, and polish what that finds."""
+        short = np.flatnonzero(self.incumbents.falls_short())
+        if len(short) and self.judge.task.config.fallback and not self.clock.is_over():
+            self.offer(search_wished(self.judge, self.clock, self.best, short, self.guide))
+            self.polish(0.9)
 
     def fall_back(self, by_search: Array) -> None:
         """Try training rows where the search found nothing, and polish what that finds."""

@@ -7,6 +7,7 @@ import numpy as np
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.candidates import Candidates
 from cfproto_plugin.search.judge import Judge
+from cfproto_plugin.search.shortfall import first_that_meets
 
 
 def assess(judge: Judge, points: Candidates) -> Candidates:
@@ -26,28 +27,6 @@ def assess(judge: Judge, points: Candidates) -> Candidates:
     found = valid._replace(shortfall=shortfall).take(kept)
     found = found._replace(start=np.full(len(kept), bool(judge.task.config.polish)))
     return Candidates._make([np.concatenate(part) for part in zip(found, others, strict=True)])
-
-
-def first_that_meets(judge: Judge, table: Array, row: Array, group: Array, granted: Array | None = None) -> Array:
-    """The shortfall (m,) of points (m, A), asked group by group until one of the group has none.
-
-    group: (m,) ascending; the points of a group in the order in which they are asked. Infinite where not asked.
-    granted: (m,) the shortfall that counts as none.
-    """
-    found = np.full(len(table), np.inf)
-    first = np.searchsorted(group, group)
-    turn, done = np.arange(len(group)) - first, np.zeros(len(group), dtype=bool)
-    tuning = judge.task.tuning
-    start, size = 0, max(tuning.asked_first, tuning.asked_together // max(1, len(np.unique(first))))
-    while True:
-        at = np.flatnonzero((turn >= start) & (turn < start + size) & ~done[first])
-        if not len(at):
-            return found
-        found[at] = judge.shortfall(table[at], row[at])
-        if granted is not None:
-            found[at] = np.where(found[at] <= granted[at], 0, found[at])
-        done[first[at[found[at] == 0]]] = True
-        start, size = start + size, 2 * size
 
 
 def _in_order(points: Candidates, most: int) -> Array:

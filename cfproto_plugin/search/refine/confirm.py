@@ -17,8 +17,8 @@ from cfproto_plugin.search.candidates import Candidates, firsts
 from cfproto_plugin.search.clock import Clock
 from cfproto_plugin.search.judge import Judge
 from cfproto_plugin.search.model import Answer
-from cfproto_plugin.search.refine.assess import first_that_meets
 from cfproto_plugin.search.refine.versions import UNKNOWN, Versions
+from cfproto_plugin.search.shortfall import first_that_meets
 
 
 class Confirmed(NamedTuple):

@@ -14,10 +14,10 @@ from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.candidates import FAR, Candidates, candidates, firsts
 from cfproto_plugin.search.clock import Clock, OutOfTimeError
 from cfproto_plugin.search.judge import Judge
-from cfproto_plugin.search.refine.assess import first_that_meets
 from cfproto_plugin.search.refine.moves import CURRENT, ORIGINAL, Moves, moves_of
 from cfproto_plugin.search.refine.points import Points, starting_points
 from cfproto_plugin.search.refine.slide import slide
+from cfproto_plugin.search.shortfall import first_that_meets
 from cfproto_plugin.tables.splits import Splits
 
 

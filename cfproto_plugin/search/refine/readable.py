@@ -12,7 +12,7 @@ import numpy as np
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.candidates import Candidates
 from cfproto_plugin.search.judge import Judge
-from cfproto_plugin.search.refine.assess import first_that_meets
+from cfproto_plugin.search.shortfall import first_that_meets
 from cfproto_plugin.tables.geometry import changed, clip
 
 _LEVELS = 9  # 0 is one digit for a change of a standard deviation

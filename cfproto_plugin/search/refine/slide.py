@@ -15,9 +15,9 @@ import numpy as np
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.clock import Clock
 from cfproto_plugin.search.judge import Judge
-from cfproto_plugin.search.refine.assess import first_that_meets
 from cfproto_plugin.search.refine.linear import nearest_step
 from cfproto_plugin.search.refine.points import Points
+from cfproto_plugin.search.shortfall import first_that_meets
 
 _FRACTIONS = np.array([1.0, 0.8, 0.6, 0.4, 0.25, 0.12, 0.05])  # of the way to that point, tried together
 _BEYOND = np.array([1.0, 1.1, 1.3, 1.7])  # times the way from the row to a point with few changes: it bends away
