@@ -1,0 +1,123 @@
+"""Typicality and stability: wishes by default, rules if given, and what they mean."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, make_moons
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.neighbors import LocalOutlierFactor
+
+from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
+
+X, Y = load_breast_cancer(return_X_y=True)
+TRAIN, ROWS = X[:400], X[400:430]
+FOREST = RandomForestClassifier(30, random_state=0).fit(TRAIN, Y[:400])
+LEAST = {"min_typicality": 0.1, "min_stability": 0.9}
+
+
+def isolation(point, rows, count=15):
+    """The mean distance to the nearest rows over theirs, by definition; a row itself is not its own neighbour."""
+    distance = np.linalg.norm(rows[:, None] - rows[None], axis=2)
+    around = np.sort(distance, axis=1)[:, 1 : count + 1].mean(axis=1)
+    around = np.maximum(around, 0.25 * around.mean())
+    own = np.linalg.norm(rows - point, axis=1)
+    order = np.argsort(own, kind="stable")
+    order = order[own[order] > 0][:count]
+    return own[order].mean() / around[order].mean()
+
+
+def scaled(x):
+    return (x - TRAIN.mean(axis=0)) / TRAIN.std(axis=0)
+
+
+def test_typicality_is_the_share_of_the_class_that_is_at_least_as_isolated():
+    e = CounterfactualExplainer(FOREST).fit(TRAIN).explain(ROWS[:6])
+    labels = FOREST.predict(TRAIN)
+    for point, label, found in zip(e.counterfactual, e.counterfactual_class, e.typicality, strict=True):
+        rows = scaled(TRAIN[labels == label])
+        those = np.array([isolation(row, rows) for row in rows])
+        expected = (1 + (those >= isolation(scaled(point), rows) * (1 - 1e-9)).sum()) / (1 + len(rows))
+        assert found == pytest.approx(expected)
+
+
+def test_stability_is_the_share_of_copies_that_keep_the_class():
+    explainer = CounterfactualExplainer(FOREST).fit(TRAIN)
+    e = explainer.explain(ROWS)
+    rng = np.random.default_rng(1)
+    for point, label, found in zip(e.counterfactual, e.counterfactual_class, e.stability, strict=True):
+        copies = point + 0.1 * TRAIN.std(axis=0) * rng.normal(size=(400, X.shape[1]))
+        copies = np.clip(copies, np.minimum(TRAIN.min(axis=0), point), np.maximum(TRAIN.max(axis=0), point))
+        assert abs((FOREST.predict(copies) == label).mean() - found) < 0.25, "32 copies against 400 others"
+
+
+def test_answers_meet_the_wishes_or_say_which_they_miss():
+    e = CounterfactualExplainer(FOREST).fit(TRAIN).explain(ROWS)
+    missed = np.array(["the best that was found has" in message for message in e.message])
+    assert (e.stability[~missed] >= 0.9 - 1e-9).all()
+    assert missed.mean() < 0.2
+
+
+def test_answers_are_seldom_outliers_of_their_class():
+    """By another measure than the one that was asked for."""
+    found = {}
+    for name, search in (("default", SearchConfig()), ("close", SearchConfig.close())):
+        e = CounterfactualExplainer(FOREST, search=search).fit(TRAIN).explain(X[400:460])
+        out = np.zeros(len(e), dtype=bool)
+        for label in (0, 1):
+            known = LocalOutlierFactor(20, novelty=True).fit(scaled(TRAIN[FOREST.predict(TRAIN) == label]))
+            at = e.counterfactual_class == label
+            out[at] = known.predict(scaled(e.counterfactual[at])) < 0
+        found[name] = out.mean()
+    assert found["default"] <= 0.15
+    assert found["close"] > 2 * found["default"]
+
+
+@pytest.mark.parametrize(("name", "least"), LEAST.items())
+def test_a_floor_that_the_user_gave_is_a_rule(name, least):
+    search = SearchConfig(**{name: 0.999, "noise": 1.5})
+    e = CounterfactualExplainer(FOREST, search=search).fit(TRAIN).explain(ROWS)
+    reached = getattr(e, name.removeprefix("min_"))
+    assert (reached[e.found] >= 0.999 - 1e-9).all() or name == "min_typicality", "or as typical as the row itself"
+    assert (~e.found).any(), "hardly a point is that typical or stable"
+    (message,) = {message.partition(" reach ")[2].split()[0] for message in e.message[~e.found]}
+    assert message == name
+    assert getattr(SearchConfig(), name) is None
+    assert least < 0.999
+
+
+def test_zero_switches_a_wish_off_and_the_answers_are_nearer():
+    near, usual = (
+        CounterfactualExplainer(FOREST, search=SearchConfig(**settings)).fit(TRAIN).explain(ROWS)
+        for settings in ({"min_typicality": 0, "min_stability": 0}, {})
+    )
+    assert near.distance.mean() < usual.distance.mean()
+    assert near.stability.mean() < usual.stability.mean()
+
+
+def test_where_no_prototype_is_stable_a_training_row_that_is_leads_to_an_answer():
+    """The nearest rows of the other class lie in the noise between the moons."""
+    x, y = make_moons(400, noise=0.3, random_state=0)
+    model = RandomForestClassifier(20, random_state=0).fit(x, y)
+    e = CounterfactualExplainer(model, search=SearchConfig.stable()).fit(x).explain(x[:40])
+    assert (e.stability >= 0.9 - 1e-9).mean() > 0.8
+    assert np.array_equal(model.predict(e.counterfactual), e.counterfactual_class)
+
+
+def test_a_batch_gives_the_answers_of_its_rows_one_by_one():
+    explainer = CounterfactualExplainer(FOREST).fit(TRAIN)
+    together = explainer.explain(ROWS[:8])
+    alone = [explainer.explain(row) for row in ROWS[:8]]
+    np.testing.assert_array_equal(together.counterfactual, np.concatenate([e.counterfactual for e in alone]))
+    np.testing.assert_array_equal(together.typicality, np.concatenate([e.typicality for e in alone]))
+    np.testing.assert_array_equal(together.stability, np.concatenate([e.stability for e in alone]))
+
+
+def test_weights_say_what_a_change_costs_and_not_what_is_typical():
+    plain, weighed = (
+        CounterfactualExplainer(FOREST, features=Features(weights=weights)).fit(TRAIN).fitted_.guide.floors
+        for weights in ({}, {0: 5.0, 3: 0.1})
+    )
+    for label in (0, 1):
+        np.testing.assert_allclose(plain.typicality.classes[label].rows, weighed.typicality.classes[label].rows)
+    np.testing.assert_allclose(plain.copies.steps, weighed.copies.steps)
