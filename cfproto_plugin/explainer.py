@@ -23,6 +23,7 @@ from cfproto_plugin.search.first import first_look, takes, without_code
 from cfproto_plugin.search.intervals import Intervals, read_intervals
 from cfproto_plugin.search.judge import Judge
 from cfproto_plugin.search.model import SearchModel
+from cfproto_plugin.search.several import further_answers
 from cfproto_plugin.search.solve import solve
 from cfproto_plugin.search.targets import allowed_classes, names_of
 from cfproto_plugin.search.task import Task
@@ -93,10 +94,11 @@ class CounterfactualExplainer:
         target: a label, or a list, tuple or set of allowed labels; an array is one label per row, and so is a Series,
         matched to the index of a DataFrame; None is any other class. A dict of label to (low, high) asks for a
         probability in that interval, of any of the labels; a list, array or Series of dicts is one per row.
-        n: how many different ones per row, best first; the result has n lines per row, and `row` says which. features:
-        other rules for this call. time_budget: seconds, after which the best found so far is returned, and the nearest
-        training row that keeps the rules for rows without; one search for these and one call of the model may go beyond
-        it. progress: True, False, or a function that is called with the fraction done.
+        n: how many different ones per row: the first is that of n=1, the others change other columns where they can;
+        the result has n lines per row, and `row` says which. features: other rules for this call. time_budget: seconds,
+        after which the best found so far is returned, and the nearest training row that keeps the rules for rows
+        without; one search for these and one call of the model may go beyond it. progress: True, False, or a function
+        that is called with the fraction done.
         """
         start = time.perf_counter()
         fitted = self._require_fitted()
@@ -126,24 +128,26 @@ class CounterfactualExplainer:
             space.broken(rows.table, rows),
             0 if model.decides and intervals is None else model.noise.own,
         )
-        todo = np.flatnonzero(lines.unsolved)
+        todo = np.flatnonzero(lines.unsolved)[::n]  # the first line of every row
         with reporting(as_plain(progress), "explaining") as tick:
             pace.deadline = np.inf if time_budget is None else start + time_budget
-            clock = Clock(len(todo), pace.deadline, tick)
+            clock = Clock(len(todo), pace.deadline, lambda fraction: tick(fraction / n))
             rows = rows.take(np.searchsorted(open_lines, todo))
             wanted = None if intervals is None else intervals.take(todo)
             own, guide = lines.answer.label[todo], fitted.guide
             task = Task(rows, allowed[todo], group[todo], own, space, fitted.config, fitted.tuning, wanted)
-            solved = solve(Judge(task, model, guide.floors, guide.plan.path_theta), clock, guide)
-        lines.fill(todo, task, solved)
+            judge = Judge(task, model, guide.floors, guide.plan.path_theta)
+            answers = further_answers(judge, clock, guide, solve(judge, clock, guide), n, tick)
+        for number, solved in enumerate(answers):
+            lines.fill(todo + number, task, solved, answers[0].good & (number > 0))
         counts = {
             "n_predict_calls": model.calls,
-            "n_polish_calls": solved.polish_calls,
+            "n_polish_calls": sum(solved.polish_calls for solved in answers),
             "n_predicted_rows": model.predicted,
             "n_gradients": model.gradients,
         }
         seconds = time.perf_counter() - start
-        facts = {**counts, "budget": _budget(time_budget, seconds, spent=not solved.in_time), "seconds": seconds}
+        facts = {**counts, "budget": _budget(time_budget, seconds, spent=not answers[-1].in_time), "seconds": seconds}
         return self._explanation(lines, facts)
 
     __call__ = explain

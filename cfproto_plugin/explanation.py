@@ -21,7 +21,7 @@ from cfproto_plugin.helpers.kinds import cells_of, library_of, load_pandas, take
 from cfproto_plugin.helpers.native import Kind
 from cfproto_plugin.report import as_html, as_sentence, as_text, number_dtypes, plain_cell
 from cfproto_plugin.tables.cells import is_missing, key_of
-from cfproto_plugin.tables.geometry import changed
+from cfproto_plugin.tables.geometry import changed, diversity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -130,6 +130,16 @@ class Explanation:
         """(n,) int: how many cells differ; 0 where there is no counterfactual."""
         differ = self._changed()
         return np.asarray(differ.sum(axis=tuple(range(1, differ.ndim))))
+
+    @property
+    def diversity(self) -> Array:
+        """(n,) how different a counterfactual is from the others of its row, from 0 to 1; NaN where there is no other.
+
+        The mean over the others of the share of changed columns that the two do not have in common: 0 if they change
+        the same columns, to other values; 1 if they have none in common.
+        """
+        differ = self._changed()
+        return diversity(differ.reshape(len(self), math.prod(differ.shape[1:])), self.row)
 
     @property
     def column_names(self) -> tuple[str, ...] | None:

@@ -134,7 +134,7 @@ def test_every_row_may_have_a_target_of_its_own():
     assert np.array_equal(model.predict(e.counterfactual), target)
 
 
-def test_n_gives_different_counterfactuals_of_every_row_best_first(explainer, forest, held_back):
+def test_n_gives_different_counterfactuals_of_every_row_and_the_first_is_that_of_one(explainer, forest, held_back):
     x = held_back[:5]
     e = explainer.explain(x, n=3)
     assert len(e) == 15
@@ -142,12 +142,9 @@ def test_n_gives_different_counterfactuals_of_every_row_best_first(explainer, fo
     assert np.array_equal(e.original, np.repeat(x, 3, axis=0))
     assert set(e.status) <= {"found", "fallback"}
     assert np.array_equal(forest.predict(e.counterfactual), e.counterfactual_class)
-    costs = e.objective.reshape(5, 3)
-    assert (np.diff(costs, axis=1) >= 0).all()
     for row in e.counterfactual.reshape(5, 3, -1):
         assert len(np.unique(row, axis=0)) == 3
-    alone = explainer.explain(x)
-    assert (costs[:, 0] <= alone.objective + 1e-9).all()
+    assert np.array_equal(explainer.explain(x).counterfactual, e.counterfactual[::3])
 
 
 def test_n_beyond_what_there_is_says_so():

@@ -539,3 +539,12 @@ def test_lines_are_chosen_by_numbers_slices_lists_and_masks():
     ):
         assert e[index].original.tolist() == [[1.0]]
     assert len(e[[]]) == 0
+
+
+def test_diversity_is_the_share_of_changed_columns_not_in_common_with_the_other_answers_of_the_row():
+    after = np.array([[3.0, 0, 0], [0, 3, 0], [0, 3, 3], [3, 3, 0], [3, 4, 0], [np.nan] * 3])
+    status = np.array(["found"] * 5 + ["not_found"], dtype=object)
+    e = explanation(np.zeros((6, 3)), after, row=np.repeat([0, 1], 3), status=status)
+    np.testing.assert_allclose(e.diversity, [1, 0.75, 0.75, 0, 0, np.nan])
+    assert np.isnan(e[0].diversity).all(), "of one line there is no other"
+    assert np.isnan(e[:0].diversity).all()

@@ -104,7 +104,8 @@ class Judge:
         self.space = task.space
         self._config = task.config
         self.reached: Reached | None = None
-        self._bounds_suffice = task.config.max_changes is None and task.space.rules.bounds_suffice
+        unlimited = task.config.max_changes is None and task.others is None
+        self._bounds_suffice = unlimited and task.space.rules.bounds_suffice
 
     def decode(self, z: Array, row: Array, goal: Array | None = None, *, limited: bool = True) -> tuple[Array, Array]:
         """Search points (m, D), or several (m, q, D) per entry of row: their table values, and their cost.
@@ -225,11 +226,17 @@ class Judge:
         return self.margin(table, row, proba) > 0
 
     def is_permitted(self, table: Array, row: Array) -> Array:
-        """Which points keep the rules that bounds cannot express: relations, lists and the number of changes."""
-        rules, original = self.space.rules, self.task.rows.table
-        good = np.ones(len(table), dtype=bool) if rules.bounds_suffice else rules.permits(table, original[row])
+        """Which points keep the rules that bounds cannot express.
+
+        These are relations, lists, the number of changes, and differing from the answers that the line has already.
+        """
+        rules, original, others = self.space.rules, self.task.rows.table[row], self.task.others
+        good = np.ones(len(table), dtype=bool) if rules.bounds_suffice else rules.permits(table, original)
         if self._config.max_changes is not None:
-            good &= count_changed(table, self.task.rows.table[row]) <= self._config.max_changes
+            good &= count_changed(table, original) <= self._config.max_changes
+        if others is not None:
+            for number in range(others.table.shape[1]):
+                good &= self.space.differ(table, others.table[row, number], original, by_value=others.by_value)
         return good
 
     def keeps_rules(self, table: Array, row: Array) -> Array:

@@ -1,6 +1,6 @@
 """The driver: from rows to verified counterfactuals.
 
-    search -> polish -> fall back where nothing was found -> polish -> confirm -> order the lines of every row
+    search -> polish -> fall back where nothing was found -> polish -> confirm
 
 Methods yield candidates and refining returns them; only the driver writes the incumbents. When the time is spent the
 model refuses further questions (`OutOfTimeError`), and the driver goes on to the last one: what was found, and training
@@ -35,10 +35,7 @@ from cfproto_plugin.search.refine.assess import assess
 from cfproto_plugin.search.refine.confirm import Confirmed, confirm, confirm_at_once
 from cfproto_plugin.search.refine.polish import polish
 from cfproto_plugin.search.refine.readable import shortened
-from cfproto_plugin.search.task import Task
-from cfproto_plugin.tables.geometry import changed
 
-_ALIKE = 1e-5  # of a change: two that differ by less are the same, told apart by rounding
 _MORE = 0.01  # by which a class must lead in a second search
 _ANSWER = (
     *("good", "refused", "table", "proba", "label", "cost", "distance", "trace", "by_search", "reached", "impossible"),
@@ -76,6 +73,15 @@ class Solved(NamedTuple):
             getattr(self, name)[lines[good]] = getattr(other, name)[good]
         return self._replace(in_time=other.in_time, polish_calls=self.polish_calls + other.polish_calls)
 
+    def without_answers(self) -> Solved:
+        """The same lines before they are searched for another answer; those without one stay as they are."""
+        new = self._replace(**{name: getattr(self, name).copy() for name in _ANSWER}, polish_calls=0)
+        at = np.flatnonzero(self.good)
+        new.good[at], new.label[at], new.trace["prototype"][at], new.cost[at] = False, -1, -1, np.inf
+        for part in (new.table, new.proba, new.distance, new.typicality, new.stability):
+            part[at] = np.nan
+        return new._replace(seconds=np.zeros(len(self.good)))
+
 
 def solve(judge: Judge, clock: Clock, guide: Guide) -> Solved:
     """Answer every line of the judge's task.
@@ -93,7 +99,7 @@ def solve(judge: Judge, clock: Clock, guide: Guide) -> Solved:
             second = _solve(judge, clock.for_some(len(again)), guide)
         clock.seconds[again] += second.seconds
         solved = solved.with_better(again, second)
-    return _ordered(task, solved)
+    return solved
 
 
 def _solve(judge: Judge, clock: Clock, guide: Guide) -> Solved:
@@ -179,7 +185,7 @@ class _Driver:
         return join(starts)
 
     def confirmed(self, by_search: Array) -> Solved:
-        """What the model confirms of the incumbents, the lines of every row in order of their cost."""
+        """What the model confirms of the incumbents."""
         rows = np.flatnonzero(self.incumbents.found())
         points, spent = self.incumbents.as_candidates(rows), self.clock.is_over()
         try:
@@ -276,36 +282,3 @@ def _search(judge: Judge, clock: Clock, best: Array, guide: Guide) -> Iterator[C
         encoder=None if guide.encoder is None else Counted(guide.encoder, judge.model, code),
         autoencoder=None if guide.autoencoder is None else Counted(guide.autoencoder, judge.model, judge.space.shape),
     )
-
-
-def _ordered(task: Task, solved: Solved) -> Solved:
-    """The lines of every row in order of their cost; those that repeat another, up to rounding, are emptied."""
-    if (task.turns == 1).all():
-        return solved
-    order = np.lexsort((solved.cost, task.group))
-    seen: set[tuple[int, bytes]] = set()
-    kept: list[int] = []
-    for line in order:
-        key = int(task.group[line]), (solved.table[line] + 0.0).tobytes()  # -0.0 is 0.0
-        if solved.good[line] and not (key in seen or _is_near_last(task, solved, line, kept)):
-            kept.append(line)
-        elif solved.good[line]:
-            solved.good[line], solved.label[line], solved.trace["prototype"][line] = False, -1, -1
-            for part in (solved.table, solved.proba, solved.distance):
-                part[line] = np.nan
-        seen.add(key)
-    order = np.lexsort((solved.cost, ~solved.good, task.group))
-    return solved._replace(**{name: getattr(solved, name)[order] for name in (*_ANSWER, "seconds")})
-
-
-def _is_near_last(task: Task, solved: Solved, line: int, kept: list[int]) -> bool:
-    """Whether every change of a line is that of a line of its row of about the same cost, up to rounding."""
-    here, original = solved.table[line], task.rows.table[line]
-    for other in reversed(kept):
-        if task.group[other] != task.group[line] or solved.cost[other] < (1 - 10 * _ALIKE) * solved.cost[line]:
-            return False
-        there = solved.table[other]
-        size = np.maximum(np.abs(here - original), np.abs(there - original))
-        if (~changed(here, there) | (np.abs(here - there) <= _ALIKE * size)).all():
-            return True
-    return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,42 +14,36 @@ from cfproto_plugin.search.tuning import Tuning
 from cfproto_plugin.tables.space import FeatureSpace, Rows
 
 
+class Others(NamedTuple):
+    """Answers that the lines have already, and that another has to differ from."""
+
+    table: Array  # (n, m, A)
+    by_value: bool  # another set of changed columns does not suffice
+
+    def take(self, lines: Array) -> Others:
+        """Those of some lines."""
+        return self._replace(table=self.table[lines])
+
+
 @dataclass(frozen=True)
 class Task:
-    """Lines to be answered, and what counts as an answer. Nothing changes it.
-
-    Where several different counterfactuals of a row are wanted, the row has several lines; each is led to other
-    prototypes. Lines of a row stand together.
-    """
+    """Lines to be answered, one for every row, and what counts as an answer. Nothing changes it."""
 
     rows: Rows  # (n, A), one entry per line
     allowed: Array  # (n, k) bool: the classes an answer may have
-    group: Array  # (n,) ascending: the row that a line belongs to
+    group: Array  # (n,) ascending: the user's row that a line belongs to
     label: Array  # (n,) the row's own class, a column of the probabilities
     space: FeatureSpace
     config: SearchConfig  # with every value settled
     tuning: Tuning = field(default_factory=Tuning)
     intervals: Intervals | None = None  # of probabilities: they are the target then, and `allowed` only leads there
+    others: Others | None = None
+    lead: Array | None = None  # (n, D) points whose nearest prototypes lead the search, in place of those of the rows
 
     @property
     def sources(self) -> Array:
         """(n, k) bool: the classes of training rows that may be answers."""
         return self.allowed if self.intervals is None else np.ones_like(self.allowed)
-
-    @cached_property
-    def first(self) -> Array:
-        """(n,) the first line of the row that a line belongs to."""
-        return np.searchsorted(self.group, self.group)
-
-    @cached_property
-    def turn(self) -> Array:
-        """(n,) the number of a line among those of its row: 0, 1, ..."""
-        return np.arange(len(self.group)) - self.first
-
-    @cached_property
-    def turns(self) -> Array:
-        """(n,) how many lines the row of a line has."""
-        return np.searchsorted(self.group, self.group, side="right") - self.first
 
     def binding(self) -> list[str]:
         """The rules and settings that an answer has to keep, by the names users give them."""
@@ -80,6 +74,8 @@ class Task:
             label=self.label[lines],
             config=config,
             intervals=None if self.intervals is None else self.intervals.take(lines),
+            others=None if self.others is None else self.others.take(lines),
+            lead=None if self.lead is None else self.lead[lines],
         )
 
     def __len__(self) -> int:

@@ -33,6 +33,24 @@ def count_changed(x: Array, original: Array) -> Array:
     return np.asarray(changed(x, original).sum(axis=-1))
 
 
+def diversity(differ: Array, group: Array) -> Array:
+    """How different the changes of lines are from those of the others of their group: (n,), NaN where it is alone.
+
+    The mean over these of the share of changed cells that they do not have in common, 1 - |A and B| / |A or B|.
+    differ: (n, A) bool. group: (n,). A line that changes nothing does not count.
+    """
+    found = np.full(len(group), np.nan)
+    lines = np.flatnonzero(differ.any(axis=1))
+    lines = lines[np.argsort(group[lines], kind="stable")]
+    for at in np.split(lines, np.flatnonzero(np.diff(group[lines])) + 1):
+        if len(at) > 1:
+            cells = differ[at].astype(float)
+            common, count = cells @ cells.T, cells.sum(axis=1)
+            either = count[:, None] + count - common
+            found[at] = (1 - common / either).sum(axis=1) / (len(at) - 1)
+    return found
+
+
 def filled(train: Array) -> tuple[Array, Array]:
     """Training rows (n, A) with 0 in the columns that have no value at all, and which these are: (A,) bool."""
     empty = np.isnan(train[0])

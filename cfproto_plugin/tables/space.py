@@ -17,10 +17,11 @@ from cfproto_plugin.protocols import Array, CategoryDistance
 from cfproto_plugin.tables.columns import Columns
 from cfproto_plugin.tables.decimals import written_steps
 from cfproto_plugin.tables.embedding import embed
-from cfproto_plugin.tables.geometry import clip, filled
+from cfproto_plugin.tables.geometry import changed, clip, filled
 from cfproto_plugin.tables.rules import Rules
 
 _ROOM = 1e3  # leaves room for the sum of a million squares
+_NOTICEABLE = 0.1 * (1 - 1e-9)  # standard deviations by which two numbers differ, less some rounding
 _NEAR = 1e-3  # of the range: nearer to a category than this is as good as there
 
 
@@ -210,6 +211,25 @@ class FeatureSpace:
         x = x.astype(rows.table.dtype, copy=False)
         return np.asarray(np.where(moved & (x != rows.table), x, rows.table))  # the row's own 0.0 or -0.0
 
+    def differ(self, x: Array, other: Array, original: Array, *, by_value: bool = False) -> Array:
+        """Which of the counterfactuals x and other (n, A) of the same rows differ: (n,) bool.
+
+        They change other columns, or have another category, or a number at least a tenth of a standard deviation away.
+        by_value: the columns are not looked at, nor are they in images, where any pixel may change a little.
+        """
+        found = changed(x, other) & ~(np.abs(x - other) < self._noticeable)
+        if not by_value and len(self.shape) == 1:
+            found |= changed(x, original) != changed(other, original)
+        return np.asarray(found.any(axis=1))
+
+    @cached_property
+    def _noticeable(self) -> Array:
+        """(A,) the least difference of two numbers that counts; 0 for categories. All pixels share theirs."""
+        least = self.deviation if len(self.shape) == 1 else np.full_like(self.deviation, _rms(self.deviation))
+        least = _NOTICEABLE * least
+        least[list(self.embeddings)] = 0
+        return least
+
     def broken(self, x: Array, rows: Rows) -> Array:
         """Which counterfactuals break a rule: (n,) bool."""
         return self.rules.broken(x, rows.table, rows.lower, rows.upper)
@@ -227,6 +247,10 @@ def nearest_of(z: Array, embedding: Array, choices: Array) -> Array:
     """Likewise for cells (...) with choices (..., K) of their own; for a cell without any, the nearest of all."""
     gap = np.abs(z[..., None] - embedding)
     return np.asarray(np.where(choices | ~choices.any(axis=-1, keepdims=True), gap, np.inf).argmin(axis=-1))
+
+
+def _rms(values: Array) -> float:
+    return float(np.sqrt(np.square(values).mean()))
 
 
 def _off(known: Array) -> float:

@@ -163,7 +163,7 @@ def _whole(case: Case, e: Explanation) -> list[str]:
 def _lines(case: Case, e: Explanation) -> list[str]:
     """Every line of the answer."""
     before, after, counts, found = rows_of(case.x), rows_of(e.counterfactual), e.n_changes, e.found
-    out = []
+    out, seen = [], set()
     for i in range(len(e)):
         if found[i]:
             wrong = _line(
@@ -174,6 +174,9 @@ def _lines(case: Case, e: Explanation) -> list[str]:
                 strict=bool(found.all()) and case.library == "pandas",
             )
             wrong += _class(case, e, i, bool(counts[i]))
+            answer = int(e.row[i]), repr(after[i])
+            wrong += ["the answer of another line of its row"] * (answer in seen)
+            seen.add(answer)
         else:
             named = e.counterfactual_class[i] is not None
             wrong = ["no reason"] * (not e.message[i]) + ["a class without a row"] * named

@@ -1,4 +1,4 @@
-"""Keeping the best, several answers of a row, and the state that methods may only read."""
+"""Keeping the best, and the state that methods may only read."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import pytest
 
 from cfproto_plugin.search.candidates import candidates, cheapest, firsts, join, traces
 from cfproto_plugin.search.incumbent import Incumbents
-from cfproto_plugin.search.methods.prototypes import _shared_out
-from cfproto_plugin.search.task import Task
 
 
 def offered(row, cost, **more):
@@ -56,25 +54,3 @@ def test_parts_are_joined_in_order():
     both = join([offered([0], [1]), offered([2, 1], [3, 2])])
     assert both.row.tolist() == [0, 2, 1]
     assert both.take(both.cost > 1).row.tolist() == [2, 1]
-
-
-def task(group):
-    return Task(None, None, np.array(group), None, None, None)
-
-
-def test_lines_of_a_row_know_their_turn():
-    three = task([4, 4, 4, 9, 9, 9])
-    assert three.turn.tolist() == [0, 1, 2, 0, 1, 2]
-    assert three.turns.tolist() == [3] * 6
-    assert three.first.tolist() == [0, 0, 0, 3, 3, 3]
-    assert len(three) == 6
-
-
-def test_lines_of_a_row_share_out_its_prototypes():
-    points = np.repeat(np.arange(5.0)[None, :, None], 2, axis=0)
-    classes = np.repeat(np.arange(5)[None], 2, axis=0)
-    two = task([7, 7])
-    found, kinds = _shared_out(two.turn, two.turns, points, classes)
-    assert kinds.tolist() == [[0, 2, 4], [1, 3, -1]]
-    assert found[0, :, 0].tolist() == [0, 2, 4]
-    assert found[1, :2, 0].tolist() == [1, 3]

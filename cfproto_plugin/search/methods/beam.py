@@ -28,8 +28,7 @@ def search_beam(judge: Judge, clock: Clock, best: Array, train: Array) -> Iterat
     limited = judge.task.config.max_changes is not None
     if not limited:
         count = min(count, max(2, tuning.beam_rows // (4 * train.shape[1])))
-    unsolved = np.isinf(best) & (limited | (judge.task.turn == 0))  # other lines of a row would find the same
-    for row in np.flatnonzero(unsolved).tolist() if count > 1 else ():
+    for row in np.flatnonzero(np.isinf(best)).tolist() if count > 1 else ():
         if clock.is_over():
             return
         with clock.shared(np.array([row])):

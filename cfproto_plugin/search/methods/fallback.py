@@ -72,17 +72,13 @@ class _Near:
         return self._first(row, z[:0], classes[:0])
 
     def _inside(self, row: int) -> tuple[Array, Array]:
-        """Training rows of the allowed classes inside the bounds of the line, nearest first; their classes.
-
-        Lines of one row take turns.
-        """
+        """Training rows of the allowed classes inside the bounds of the line, nearest first; their classes."""
         task, space = self.judge.task, self.judge.space
         allowed = np.flatnonzero(task.sources[row][self.labels])
         one = task.rows.take(np.array([row]))
         z = space.to_search(self.train[allowed].astype(one.table.dtype, copy=False))
         z = np.minimum(np.maximum(z, one.z_lower), one.z_upper)
         order = np.argsort(elastic_net(z - one.z, task.config.beta), kind="stable")
-        order = order[task.turn[row] :: task.turns[row]]
         return z[order], self.labels[allowed[order]]
 
     def _first(self, row: int, z: Array, classes: Array) -> tuple[Array, Array]:

@@ -33,15 +33,14 @@ def nearest_rows(judge: Judge, guide: Guide, rows: Array, count: int) -> Candida
     keeps = keeps & rules.related(guide.train) if rules.relations else keeps
     found = [_candidates(judge, guide, rows[:0], z[:0], np.zeros((0, 1), dtype=int))]
     for some, which in _blocks(judge, guide, rows):
-        origin, turns = task.rows.take(some), int(task.turns[some].max())
-        near, moved = _distances(origin, z[which])
-        at = [shortlist(near, count * turns)]
+        near, moved = _distances(task.rows.take(some), z[which])
+        at = [shortlist(near, count)]
         if moved is not None or not keeps.all() or task.config.max_changes is not None:
             near[:, ~keeps[which]] = np.inf
             if moved is not None:
                 near[moved > _ROUNDING] = np.inf
-            at.append(shortlist(near, min(count, _UNMOVED) * turns))
-            surest = np.argsort(-guide.proba[which], kind="stable")[: min(count, _SUREST) * turns]
+            at.append(shortlist(near, min(count, _UNMOVED)))
+            surest = np.argsort(-guide.proba[which], kind="stable")[: min(count, _SUREST)]
             at.append(np.broadcast_to(surest, (len(some), len(surest))))
         found.append(_candidates(judge, guide, some, z, which[np.concatenate(at, axis=1)]))
     return join(found)
@@ -81,7 +80,7 @@ def _distances(origin: Rows, z: Array) -> tuple[Array, Array | None]:
 
 
 def _candidates(judge: Judge, guide: Guide, rows: Array, z: Array, at: Array) -> Candidates:
-    """Training rows at (n, m) of z (N, D), moved inside the rules of their lines; lines of one row take turns."""
+    """Training rows at (n, m) of z (N, D), moved inside the rules of their lines."""
     task = judge.task
     row, which = np.repeat(rows, at.shape[1]), at.ravel()
     origin = task.rows.take(row)
@@ -91,8 +90,6 @@ def _candidates(judge: Judge, guide: Guide, rows: Array, z: Array, at: Array) ->
     new = np.ones(len(order), dtype=bool)
     new[1:] = (np.diff(which[order]) != 0) | (np.diff(row[order]) != 0)
     order = order[new]
-    rank = np.arange(len(order)) - np.searchsorted(row[order], row[order])
-    order = order[rank % task.turns[row[order]] == task.turn[row[order]]]
     row, which = row[order], which[order]
     trace = traces(len(order), "nearest", prototype=guide.labels[which])
     return candidates(row, table[order], cost[order], np.full(len(order), np.nan), trace)

@@ -29,7 +29,7 @@ def search_product(judge: Judge, clock: Clock, best: Array, guide: Guide) -> Ite
     few = (free.sum(axis=1) <= tuning.product_columns) & free.any(axis=1)
     coarse = min(tuning.product_coarse, tuning.product_rows)
     size = max(1, tuning.cells // (coarse * free.shape[1]))
-    rows = np.flatnonzero(np.isinf(best) & few & (judge.task.turn == 0))  # other lines of a row would find the same
+    rows = np.flatnonzero(np.isinf(best) & few)
     for start in range(0, len(rows), size):
         if clock.is_over():
             return

@@ -48,7 +48,7 @@ def prototypes_of(judge: Judge, clock: Clock, guide: Guide) -> Prototypes:
 def prototypes_in_pieces(judge: Judge, clock: Clock, guide: Guide, end: float = np.inf) -> Iterator[Prototypes]:
     """Of all lines at once; with a deadline in pieces that take a part of the time, until it or `end` is over."""
     task = judge.task
-    z = task.rows.z.reshape(len(task), *judge.space.shape)
+    z = (task.rows.z if task.lead is None else task.lead).reshape(len(task), *judge.space.shape)
     start, size = 0, _FIRST if clock.is_limited else len(task)
     while start < len(task):
         now, left = time.perf_counter(), clock.share(1.0) - time.perf_counter()
@@ -57,30 +57,9 @@ def prototypes_in_pieces(judge: Judge, clock: Clock, guide: Guide, end: float = 
         rows = np.arange(start, min(start + size, len(task)))
         with clock.shared(rows):
             found = nearest_prototypes(guide.provider, z[rows], task.allowed[rows])
-            piece = Prototypes(rows, *_shared_out(task.turn[rows], task.turns[rows], *found))
+            piece = Prototypes(rows, *found)
         taken = max(time.perf_counter() - now, _LEAST_SECONDS)
         yield piece
         start += size
         if clock.is_limited:
             size = max(1, int(size * min(_GROWTH, _PIECE * left / taken)))
-
-
-def _shared_out(turn: Array, turns: Array, points: Array, classes: Array) -> tuple[Array, Array]:
-    """Give the lines of a row prototypes of their own: the first the nearest, the second the next, and so on.
-
-    One that repeats the one before counts as none: how often the last is repeated depends on the other rows.
-
-    turn, turns: (n,) the number of a line among those of its row, and how many these are. points: (n, m, *s).
-    classes: (n, m), -1 for none.
-    """
-    if (turns == 1).all():
-        return points, classes
-    most = points.shape[1]
-    at = turn[:, None] + turns[:, None] * np.arange(-(-most // turns.min()))
-    short = at >= most
-    at = np.minimum(at, most - 1)
-    line = np.arange(len(points))[:, None]
-    flat = points.reshape(*points.shape[:2], -1)
-    again = np.zeros_like(classes, dtype=bool)
-    again[:, 1:] = (flat[:, 1:] == flat[:, :-1]).all(axis=2) & (classes[:, 1:] == classes[:, :-1])
-    return points[line, at], np.where(short | again[line, at], -1, classes[line, at])

@@ -37,7 +37,7 @@ def test_it_can_be_switched_off_and_the_message_says_so():
     assert "fallback=True would try training rows" in e.message[0]
 
 
-def test_lines_of_a_row_take_turns():
+def test_the_answers_of_a_row_are_different_training_rows():
     e = (
         CounterfactualExplainer(corner, features=RULES, search=SearchConfig(polish=0))
         .fit(TRAIN)
