@@ -213,6 +213,9 @@ class Explanation:
             "proba_before": before,
             "proba_after": after,
             "n_changes": self.n_changes,
+            "distance": self.distance,
+            "typicality": self.typicality,
+            "stability": self.stability,
             "message": self.message,
         }
         pandas = load_pandas()

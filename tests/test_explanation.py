@@ -316,7 +316,8 @@ def test_to_frame_has_one_line_per_row_with_every_feature_before_and_after():
     assert frame.loc["a", ["row", "status", "original_class", "counterfactual_class"]].tolist() == [0, "found", 0, 1]
     assert frame.loc["a", ["proba_before", "proba_after", "n_changes"]].tolist() == [0.1, 0.8, 2]
     assert frame.loc["a", ["work_before", "work_after"]].tolist() == ["Private", "Self"]
-    assert list(frame.columns[7:11]) == ["message", "age_before", "age_after", "work_before"]
+    assert list(frame.columns[7:11]) == ["distance", "typicality", "stability", "message"]
+    assert list(frame.columns[11:14]) == ["age_before", "age_after", "work_before"]
     assert frame["score_after"].dtype == np.float32
 
 
@@ -329,7 +330,7 @@ def test_to_frame_shows_rows_without_counterfactual_as_missing():
 
 def test_to_frame_of_images_is_the_summary_without_pixels():
     frame = explanation(np.zeros((2, 4, 4)), np.ones((2, 4, 4))).to_frame()
-    assert frame.shape == (2, 8)
+    assert frame.shape == (2, 11)
     assert frame["n_changes"].tolist() == [16, 16]
 
 

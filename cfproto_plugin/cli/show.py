@@ -11,7 +11,7 @@ from cfproto_plugin.tables.cells import is_missing
 if TYPE_CHECKING:
     from cfproto_plugin.explanation import Explanation
 
-_SUMMARY = 8  # columns of Explanation.to_frame before those of the features
+_SUMMARY = 11  # columns of Explanation.to_frame before those of the features
 _CHANGES = 20  # of one row that are listed
 _LISTED = 8  # rows that are named for one reason
 
@@ -83,6 +83,9 @@ def as_records(explanation: Explanation) -> list[dict[str, Any]]:
             "counterfactual_class": _plain(line.counterfactual_class[0]),
             "proba_before": _plain(before[at]),
             "proba_after": _plain(after[at]),
+            "distance": _plain(line.distance[0]),
+            "typicality": _plain(line.typicality[0]),
+            "stability": _plain(line.stability[0]),
             "sentence": as_sentence(line),
             "changes": [
                 {"feature": change.feature, "before": _plain(change.before), "after": _plain(change.after)}

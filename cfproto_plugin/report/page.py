@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cfproto_plugin.helpers.kinds import cells_of
 from cfproto_plugin.report.pictures import pictures
 from cfproto_plugin.report.ranking import ranked, scales_of, size_of
-from cfproto_plugin.report.sentences import as_sentence
+from cfproto_plugin.report.sentences import as_sentence, quality
 from cfproto_plugin.report.style import CSS
 from cfproto_plugin.report.words import classes_text, counted, feature_name, number_dtypes, plain_cell, value_text
 
@@ -62,7 +62,8 @@ def _card(line: Explanation) -> str:
     head = f'<div class="head">{row}<span class="class">{escape(classes_text(line, "→"))}</span>{badge}</div>'
     details = pictures(line) or _table(line)
     said = f'<p class="said">{escape(as_sentence(line)).replace(" %)", "&nbsp;%)")}</p>'
-    note = f'<p class="note">{escape(str(line.message[0]))}</p>' if line.n_changes[0] else ""
+    notes = (quality(line), str(line.message[0])) if line.n_changes[0] else ()
+    note = "".join(f'<p class="note">{escape(text)}</p>' for text in notes if text)
     return f'<section class="card">{head}{_proba(line)}{said}{details}{note}</section>'
 
 

@@ -46,6 +46,14 @@ def as_sentence(line: Explanation) -> str:
     return f"Had {_differences(line, count)}, the model {said}."
 
 
+def quality(line: Explanation) -> str:
+    """How far the answer of one line can be trusted, in words; "" where it was not measured."""
+    if not line.found[0] or math.isnan(line.stability[0]) or math.isnan(line.typicality[0]):
+        return ""
+    stable, typical = percent(float(line.stability[0])), percent(float(line.typicality[0]))
+    return f"{stable} of slightly different copies keep the class; {typical} of its rows are no more typical of it."
+
+
 def _no_answer(line: Explanation) -> str:
     reason = str(line.message[0]).rstrip(".")
     if line.status[0] == "error":

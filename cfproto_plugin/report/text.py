@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from cfproto_plugin.report.ranking import ranked
-from cfproto_plugin.report.sentences import as_sentence
+from cfproto_plugin.report.sentences import as_sentence, quality
 from cfproto_plugin.report.words import aligned, classes_text, counted, feature_name, value_text
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _single(line: Explanation, width: int) -> list[str]:
     hidden = len(changes) - len(rows)
     table = ["  " + row for row in aligned(rows, right=(1, 3))] if rows else []
     lines = [heading, *_wrapped(as_sentence(line), width), *table, *([f"  and {hidden} more"] if hidden else [])]
-    lines += _wrapped(str(line.message[0]), width) if changes else []
+    lines += [*_wrapped(quality(line), width), *_wrapped(str(line.message[0]), width)] if changes else []
     return [_clip(text, width) for text in lines if text]
 
 
