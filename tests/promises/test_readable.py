@@ -54,7 +54,7 @@ def typed(row, changes):
 def test_the_printed_values_typed_into_the_model_have_the_class_they_claim(load, name, make):
     train, test, labels = data(load)
     model = make().fit(train, labels)
-    config = SearchConfig(max_changes=20) if name == "logistic" else None  # so many are printed in full
+    config = SearchConfig(max_changes=20)  # so many are printed in full
     e = CounterfactualExplainer(model, search=config).fit(train).explain(test)
     assert e.found.all()
     for i in range(len(e)):

@@ -21,6 +21,9 @@ from cfproto_plugin.search.refine.versions import UNKNOWN, Versions
 from cfproto_plugin.search.shortfall import first_that_meets
 
 
+_FIRST_ASKED = 8  # versions of a point whose stability is asked at first, whatever the batch
+
+
 class Confirmed(NamedTuple):
     """m candidates, and what the model says of them."""
 
@@ -128,7 +131,8 @@ def _forget_those_that_fall_short(
     cheaper = cheaper[cheaper >= q]
     cheaper = cheaper[np.lexsort((cost[cheaper], owner[cheaper]))]
     mine = owner[cheaper]
-    missed = first_that_meets(judge, versions.tables(cheaper), points.row[mine], mine, points.shortfall[mine])
+    table, granted = versions.tables(cheaper), points.shortfall[mine]
+    missed = first_that_meets(judge, table, points.row[mine], mine, granted, first_asked=_FIRST_ASKED)
     cost[q:] = np.where(np.isin(np.arange(q, len(cost)), cheaper[missed == 0]), cost[q:], np.inf)
 
 
