@@ -20,6 +20,7 @@ from cfproto_plugin.plugins.versions import versions
 from cfproto_plugin.protocols import Array, CategoryDistance, ModelAdapter, PrototypeProvider
 from cfproto_plugin.search.clock import Clock, Pace, Progress, reporting
 from cfproto_plugin.search.first import first_look, takes, without_code
+from cfproto_plugin.search.floors import Measures
 from cfproto_plugin.search.intervals import Intervals, read_intervals
 from cfproto_plugin.search.judge import Judge
 from cfproto_plugin.search.model import SearchModel
@@ -29,7 +30,7 @@ from cfproto_plugin.search.targets import allowed_classes, names_of
 from cfproto_plugin.search.task import Task
 from cfproto_plugin.tables.contradictions import contradictions
 from cfproto_plugin.tables.given import Given
-from cfproto_plugin.tables.space import FeatureSpace
+from cfproto_plugin.tables.space import FeatureSpace, Rows
 
 
 class CounterfactualExplainer:
@@ -125,7 +126,7 @@ class CounterfactualExplainer:
         lines.settle(
             open_lines,
             contradictions(space, rows),
-            space.broken(rows.table, rows),
+            space.broken(rows.table, rows) | self._misses_floors(model, rows, lines, open_lines),
             0 if model.decides and intervals is None else model.noise.own,
         )
         todo = np.flatnonzero(lines.unsolved)[::n]  # the first line of every row
@@ -160,6 +161,20 @@ class CounterfactualExplainer:
             else f"{known.classifier.name}, {known.guide.plan.method}, {len(known.classes)} classes"
         )
         return f"CounterfactualExplainer({type(self.model).__name__}: {state})"
+
+    def _misses_floors(self, model: SearchModel, rows: Rows, lines: Lines, at: Array) -> Array:
+        """Which rows (m,) of lines (m,) miss a typicality or stability that the user gave as a rule."""
+        fitted = self._require_fitted()
+        floors = fitted.guide.floors
+        if not (floors.least_typicality.is_rule or floors.least_stability.is_rule) or not len(at):
+            return np.zeros(len(at), dtype=bool)
+        own = lines.answer.label[at]
+        task = Task(rows, lines.allowed[at], lines.group[at], own, model.space, fitted.config, fitted.tuning)
+        there = np.flatnonzero(lines.allowed[at, own])
+        missed = np.zeros(len(at), dtype=bool)
+        shortfall = Measures(floors, task, model).shortfall(rows.table[there], there, own[there])
+        missed[there] = np.isinf(shortfall)
+        return missed
 
     def _require_fitted(self) -> Fitted:
         if self.fitted_ is None:

@@ -259,7 +259,9 @@ class Explanation:
 
     def sentence(self, line: int = 0) -> str:
         """A line in words: Had income been 2811 instead of 2481, the model would have said granted (53 %)."""
-        return as_sentence(self[line])
+        if len(chosen := self[line]) != 1:
+            raise InputError(f"line is {line!r}, which are {len(chosen)} lines; expected the number of one")
+        return as_sentence(chosen)
 
     def __repr__(self) -> str:
         return as_text(self, shutil.get_terminal_size().columns)

@@ -5,11 +5,14 @@ The HTML loads nothing: no scripts, no fonts, pictures are inline PNG. The user'
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cfproto_plugin.checks import shown
+from cfproto_plugin.errors import InputError
 from cfproto_plugin.helpers.kinds import cells_of
 from cfproto_plugin.report.pictures import pictures
 from cfproto_plugin.report.ranking import ranked, scales_of, size_of
@@ -18,7 +21,6 @@ from cfproto_plugin.report.style import CSS
 from cfproto_plugin.report.words import classes_text, counted, feature_name, number_dtypes, plain_cell, value_text
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Sequence
 
     from cfproto_plugin.explanation import Change, Explanation
@@ -43,6 +45,12 @@ def write_report(
     explanation: Explanation, path: str | os.PathLike[str], title: str = "Counterfactual explanations"
 ) -> Path:
     """Write an HTML file with a summary and a card for every line; return its path."""
+    if not hasattr(explanation, "meta"):
+        raise InputError(f"explanation is {shown(explanation)}; expected an Explanation, what explain returns")
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError(f"path is {shown(path)}; expected the name of a file such as 'report.html'")
+    if not isinstance(title, str):
+        raise InputError(f"title is {shown(title)}; expected a text")
     path = Path(path)
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
     style = f"<style>:root{{color-scheme:light dark}}body{{margin:32px 20px}}.cfp{{margin:auto}}{CSS}</style>"

@@ -37,6 +37,7 @@ from cfproto_plugin.tables.given import Given
 from cfproto_plugin.tables.held import Held, held_in, same_held
 from cfproto_plugin.tables.opening import opened
 from cfproto_plugin.tables.reading import read_table
+from cfproto_plugin.tables.writing import without_strangers
 
 __all__ = ["Attribute", "Columns", "is_frame"]
 
@@ -195,7 +196,7 @@ class Columns:
     def to_model(self, table: Array, *, floats: bool = False) -> Any:
         """A table as the model takes it; floats: arrays as floats of 32 or 64 bits, whatever the dtype of the rows."""
         if self.frames:
-            return self.native(self._frame(table))
+            return self.native(without_strangers(self.attributes, self._frame(table), table))
         raw = self._raw(table)
         if self.dtype is None or (floats and self.dtype != np.float32):
             return raw

@@ -17,7 +17,7 @@ from cfproto_plugin.helpers.native import blanked_native, written_native
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.tables.cells import is_frame
 from cfproto_plugin.tables.geometry import changed
-from cfproto_plugin.tables.writing import blanked, blanked_array, written, written_array
+from cfproto_plugin.tables.writing import blanked, blanked_array, without_strangers, written, written_array
 
 if TYPE_CHECKING:
     from cfproto_plugin.tables.columns import Columns
@@ -69,7 +69,9 @@ class Given:
             return columns.to_model(table)
         same = columns.kind is not None and columns.kind.library == library_of(self.native)
         made = self._written(self.native if same else self.rows, table, row, np.ones(len(row), dtype=bool))
-        return columns.native(columns.named(made.reset_index(drop=True))) if frame and not same else made
+        if not frame or same:
+            return made
+        return columns.native(without_strangers(columns.attributes, columns.named(made.reset_index(drop=True)), table))
 
     @property
     def _own(self) -> Any:

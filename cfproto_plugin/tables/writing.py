@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from cfproto_plugin.helpers.kinds import load_pandas
 from cfproto_plugin.protocols import Array
+from cfproto_plugin.tables.attributes import Attribute
 from cfproto_plugin.tables.cells import lookup, nullable, number_dtype
 
 _EXACT = 2**53  # the integers up to here are float64 numbers
@@ -101,3 +103,18 @@ def _plain(cells: Any) -> Array:
 
 def _like(column: Any, values: Any, dtype: Any = None) -> Any:
     return type(column)(values, index=column.index, name=column.name, dtype=dtype)
+
+
+def without_strangers(attributes: Sequence[Attribute], frame: Any, table: Array) -> Any:
+    """A frame for rows (m, A) without categories in its dtypes that training did not have and no row has.
+
+    A model may refuse a column for a category that its dtype names and another row of the call has.
+    """
+    for at, attribute in enumerate(attributes):
+        if attribute.unknown and hasattr(column := frame.iloc[:, attribute.sources[0]], "cat"):
+            first = len(attribute.levels) - attribute.unknown
+            absent = set(range(first, len(attribute.levels))) - set(table[:, at].tolist())
+            strangers = [attribute.levels[code] for code in absent]
+            gone = [name for name in column.cat.categories if name in strangers]
+            frame.isetitem(attribute.sources[0], column.cat.remove_categories(gone))
+    return frame

@@ -336,3 +336,17 @@ def test_a_bad_cell_does_not_make_the_column_unreadable_for_the_model():
     assert (e.status == "error").tolist() == [False, True, False, False, False]
     assert e.found.sum() == 4
     assert all(cell is None or isinstance(cell, int) for cell in e.counterfactual["age"][e.found])
+
+
+@pytest.mark.needs("xgboost")
+def test_a_category_that_the_model_refuses_does_not_cost_rows_that_do_not_hold_it():
+    """The dtype of the frame names it for all rows; XGBoost refuses a column for that."""
+    from xgboost import XGBClassifier
+
+    rng = np.random.default_rng(2)
+    train = pd.DataFrame({"n": rng.normal(size=300), "c": pd.Categorical(rng.choice(list("abcd"), 300))})
+    model = XGBClassifier(n_estimators=10, enable_categorical=True).fit(train, train["n"] + (train["c"] == "a") > 0.3)
+    rows = pd.DataFrame({"n": train["n"][:4], "c": ["zz", "a", "b", None]})
+    e = CounterfactualExplainer(model).fit(train).explain(rows)
+    assert e.status.tolist() == ["error", "found", "found", "found"]
+    assert "holds 'zz' in column 'c'" in e.message[0]

@@ -121,3 +121,13 @@ def test_weights_say_what_a_change_costs_and_not_what_is_typical():
     for label in (0, 1):
         np.testing.assert_allclose(plain.typicality.classes[label].rows, weighed.typicality.classes[label].rows)
     np.testing.assert_allclose(plain.copies.steps, weighed.copies.steps)
+
+
+def test_a_row_in_the_target_that_misses_a_floor_that_was_given_is_moved_until_it_does_not():
+    x, y = make_moons(300, noise=0.3, random_state=1)
+    model = RandomForestClassifier(15, random_state=0, max_depth=4).fit(x, y)
+    unsure = x[(model.predict_proba(x)[:, 1] > 0.5) & (model.predict_proba(x)[:, 1] < 0.65)][:10]
+    e = CounterfactualExplainer(model, search=SearchConfig(min_stability=0.95)).fit(x).explain(unsure, target=1)
+    moved = e.n_changes > 0
+    assert moved.any()
+    assert (e.stability[moved] >= 0.95).all()

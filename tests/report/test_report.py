@@ -7,11 +7,13 @@ import struct
 import zlib
 from dataclasses import replace
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from cfproto_plugin.errors import InputError
 from cfproto_plugin.explanation import Explanation
 from cfproto_plugin.report import aligned, as_html, as_text, how_in_words, ranked, value_text, write_report
 from cfproto_plugin.search.how import How
@@ -464,3 +466,17 @@ def test_a_report_can_be_written_without_meta_data_and_without_rows(tmp_path):
     e = explanation(np.ones((1, 1)), np.zeros((1, 1)), meta={})
     assert "<section" in write_report(e, tmp_path / "a.html").read_text(encoding="utf-8")
     assert "<section" not in write_report(e[:0], str(tmp_path / "b.html")).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("e", "x.html"), "explanation is 'e'; expected an Explanation"),
+        ((None, 5), "path is 5; expected the name of a file"),
+        ((None, "x.html", 5), "title is 5; expected a text"),
+    ],
+)
+def test_a_report_of_something_else_or_to_nowhere_is_refused(arguments, message):
+    first = SimpleNamespace(meta={}) if arguments[0] is None else arguments[0]
+    with pytest.raises(InputError, match=message):
+        write_report(first, *arguments[1:])

@@ -20,7 +20,6 @@ from cfproto_plugin.search.model import Answer
 from cfproto_plugin.search.refine.versions import UNKNOWN, Versions
 from cfproto_plugin.search.shortfall import first_that_meets
 
-
 _FIRST_ASKED = 8  # versions of a point whose stability is asked at first, whatever the batch
 
 
