@@ -112,6 +112,10 @@ def _in_training_dtypes(case: Case, rows: pd.DataFrame) -> pd.DataFrame:
                 cells = [next(iter(kinds.values())) if pd.isna(cell) else cell for cell in rows[name]]
                 rows = rows.assign(**{name: pd.Series(cells, index=rows.index, dtype=object)})
             continue
+        if isinstance(rows[name].dtype, pd.CategoricalDtype) and isinstance(dtype, pd.CategoricalDtype):
+            unused = rows[name].cat.categories.difference(rows[name].dropna().unique())
+            strangers = unused.difference(dtype.categories)  # named for other rows of the call
+            rows = rows.assign(**{name: rows[name].cat.remove_categories(strangers)})
         if rows[name].dtype != object:
             continue
         lacks = rows[name].isna().any() and getattr(dtype, "kind", "O") in "iub"
@@ -330,7 +334,10 @@ def _probabilities(case: Case, e: Explanation, found: np.ndarray, rows: Any) -> 
 
 
 def _alone(case: Case, explainer: Any, e: Explanation) -> list[str]:
-    """One row alone gets the status and class it got in the batch."""
+    """One row alone gets the status and class it got in the batch.
+
+    Further answers differ from the first, which for models with noise is the same only up to that noise.
+    """
     if case.budget is not None or case.single is not None or len(case.x) < 2 or case.again:
         return []
     at = min(case.bad, default=case.seed % len(case.x))
@@ -338,8 +345,9 @@ def _alone(case: Case, explainer: Any, e: Explanation) -> list[str]:
     target = case.target.iloc[[at]] if isinstance(case.target, pd.Series) else target
     single = explainer.explain(rows_at(case.x, [at]), target=target, **options(case))
     lines = np.flatnonzero(e.row == at)
-    batch = [(e.status[i], e.counterfactual_class[i]) for i in lines]
-    alone = list(zip(single.status, single.counterfactual_class, strict=True))
+    count = len(lines) if explainer.fitted_.noise[0][1].lead == 0 else 1
+    batch = [(e.status[i], e.counterfactual_class[i]) for i in lines[:count]]
+    alone = list(zip(single.status, single.counterfactual_class, strict=True))[:count]
     return [] if batch == alone else [f"row {at}: {batch} in the batch, {alone} alone"]
 
 
