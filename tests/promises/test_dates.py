@@ -39,7 +39,7 @@ def in_library(frame, library, date):
 
 
 @pytest.mark.parametrize("date", [False, True])
-@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("library", ["pandas", "polars", pytest.param("pyarrow", marks=pytest.mark.needs("pyarrow"))])
 def test_dates_come_back_as_dates_of_the_same_type(library, date):
     train = in_library(PLAIN, library, date)
     rows = train[:20] if library != "pyarrow" else train.slice(0, 20)
@@ -58,7 +58,11 @@ def test_dates_come_back_as_dates_of_the_same_type(library, date):
 
 
 @pytest.mark.parametrize(
-    "dtype", ["datetime64[s]", "datetime64[ms]", "datetime64[us]", "datetime64[ns]", "timestamp[us][pyarrow]"]
+    "dtype",
+    [
+        *("datetime64[s]", "datetime64[ms]", "datetime64[us]", "datetime64[ns]"),
+        pytest.param("timestamp[us][pyarrow]", marks=pytest.mark.needs("pyarrow")),
+    ],
 )
 def test_the_model_gets_the_dtype_it_was_given_in_training(dtype):
     train = PLAIN.astype({"signed": dtype})
