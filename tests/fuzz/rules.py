@@ -87,7 +87,8 @@ def column_has_missing(case: Case, name: Any) -> bool:
     return isinstance(case.train, pd.DataFrame) and bool(case.train[name].isna().any())
 
 
-def _span(case: Case, name: Any, own: float) -> tuple[float, float]:
+def _span(case: Case, name: Any, own: float | None) -> tuple[float, float]:
     """Without a range a number stays between the training data and the row."""
     column = case.train[name] if isinstance(case.train, pd.DataFrame) else pd.Series(case.train[:, name])
+    own = np.nan if own is None else own
     return float(np.nanmin([column.min(), own])), float(np.nanmax([column.max(), own]))
