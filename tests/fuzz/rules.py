@@ -48,7 +48,8 @@ def broken(case: Case, name: Any, own: Any, new: Any) -> list[str]:
 
 def _unlisted(case: Case, name: Any, old: float, value: float, new: Any) -> list[str]:
     """A number that may take a few values only, as its dtype holds them."""
-    dtype = new.dtype if isinstance(new, np.floating) else np.float64
+    given = case.x[name].dtype if isinstance(case.x, pd.DataFrame) else getattr(new, "dtype", np.float64)
+    dtype = given if isinstance(given, np.dtype) and given.kind == "f" else np.float64
     out = ["not one of its values"] * (value not in np.array(case.rules["allowed"][name], dtype=dtype).tolist())
     out += ["increasing"] * (name in case.rules.get("increasing", ()) and value < old)
     return out + ["decreasing"] * (name in case.rules.get("decreasing", ()) and value > old)
