@@ -45,13 +45,16 @@ class SearchConfig:
     polish: whether what the method found is improved on the same objective. None is True for tables searched by the
         path, else False.
     max_changes: the most columns that may differ. few_changes: what each changed column costs beside its distance, in
-        units of beta·L1 + L2; None is 0.2 for tables searched by the path, else 0. min_proba: the least probability of
-        the new class.
+        units of beta·L1 + L2; None is 0.5 for tables searched by the path if the model splits columns, as trees do, 1
+        for tables if it does not and would change all of them a little, else 0. min_proba: the least probability of the
+        new class.
     min_typicality: the least share of the new class's training rows that are at least as isolated among their like as
         the counterfactual is among them, or that of the row in its own class if that is less. min_stability: the least
-        share of copies with noise that keep the new class. Both are rules if given. None is 0.1 and 0.9 for tables
-        searched by the path, as a wish: a row that cannot reach them gets the answer that comes nearest to them. 0 is
-        off, and so is None elsewhere. noise: of the copies, in standard deviations of the training data.
+        share of copies with noise that keep the new class; noise: theirs, in standard deviations of the training data.
+        min_confidence: the least share of training rows of whose class the model is at most as sure as of the new class
+        of the counterfactual. The three are rules if given. None is 0.1, 0.9 and 0.02 for tables searched by the path,
+        as a wish: a row that cannot reach them gets the answer that comes nearest to them. 0 is off, and so is None
+        elsewhere. strict: False makes wishes of those that are given, too, and True rules of all three.
     fallback: where the search finds nothing, try the nearest training rows of the allowed classes.
     """
 
@@ -75,7 +78,9 @@ class SearchConfig:
     min_proba: float | None = None
     min_typicality: float | None = None
     min_stability: float | None = None
-    noise: float = 0.1
+    min_confidence: float | None = None
+    noise: float = 0.04
+    strict: bool | None = None
     fallback: bool = True
 
     def __post_init__(self) -> None:
@@ -94,8 +99,9 @@ class SearchConfig:
             object.__setattr__(self, name, bool(getattr(self, name)))
         self._check("k", lambda value: is_count(value) or _is(value, "all"), "a whole number of at least 1, or 'all'")
         self._check("eps", _are_positive, "a positive number, or one per feature")
-        for name in ("min_typicality", "min_stability"):
+        for name in ("min_typicality", "min_stability", "min_confidence"):
             self._check(name, lambda value: is_number(value) and 0 <= value <= 1, "a share from 0 to 1")
+        self._check("strict", is_flag, "True or False")
         self._check_polish()
         self._check(
             "min_proba", lambda value: is_number(value) and 0 < value <= 1, "a probability above 0 and at most 1"
@@ -104,12 +110,13 @@ class SearchConfig:
     @classmethod
     def close(cls, **overrides: Any) -> SearchConfig:
         """As close to the row as the class allows, and nothing else: answers that another model may not agree with."""
-        return cls._preset({"theta": 0.0, "few_changes": 0.0, "min_typicality": 0.0, "min_stability": 0.0}, overrides)
+        floors = dict.fromkeys(("min_typicality", "min_stability", "min_confidence"), 0.0)
+        return cls._preset({"theta": 0.0, "few_changes": 0.0, **floors}, overrides)
 
     @classmethod
     def few(cls, **overrides: Any) -> SearchConfig:
-        """As few changed columns as possible: each costs as much as a change of one standard deviation."""
-        return cls._preset({"few_changes": 1.0}, overrides)
+        """As few changed columns as possible: each costs as much as a change of 1.7 standard deviations."""
+        return cls._preset({"few_changes": 3.0}, overrides)
 
     @classmethod
     def typical(cls, **overrides: Any) -> SearchConfig:
@@ -118,8 +125,8 @@ class SearchConfig:
 
     @classmethod
     def stable(cls, **overrides: Any) -> SearchConfig:
-        """Farther from the boundary: models that are fitted again mostly agree."""
-        return cls._preset({"noise": 0.4}, overrides)
+        """Farther from the boundary: models that are fitted again mostly agree. All floors are wishes."""
+        return cls._preset({"noise": 0.2, "min_confidence": 0.4, "strict": False}, overrides)
 
     @classmethod
     def _preset(cls, settings: dict[str, Any], overrides: dict[str, Any]) -> SearchConfig:

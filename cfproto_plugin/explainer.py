@@ -136,7 +136,9 @@ class CounterfactualExplainer:
             rows = rows.take(np.searchsorted(open_lines, todo))
             wanted = None if intervals is None else intervals.take(todo)
             own, guide = lines.answer.label[todo], fitted.guide
+            least, wished = fitted.probabilities if intervals is None else (None, None)
             task = Task(rows, allowed[todo], group[todo], own, space, fitted.config, fitted.tuning, wanted)
+            task = replace(task, least=least, wished=wished)
             judge = Judge(task, model, guide.floors, guide.plan.path_theta)
             answers = further_answers(judge, clock, guide, solve(judge, clock, guide), n, tick)
         for number, solved in enumerate(answers):
@@ -231,7 +233,7 @@ class CounterfactualExplainer:
                 pace,
                 given=given,
                 noise=fitted.noise_of(given.table.dtype),
-                min_proba=fitted.config.min_proba,
+                by_proba=fitted.probabilities[0] is not None,
                 ends=None if intervals is None else intervals.ends,
             )
 
@@ -277,8 +279,10 @@ class CounterfactualExplainer:
                     **vars(fitted.config),
                     "min_typicality": floors.least_typicality.least,
                     "min_stability": floors.least_stability.least,
+                    "min_confidence": floors.least_confidence.least,
                 },
                 "typicality": None if floors.typicality is None else floors.typicality.described(),
+                "confidence": None if floors.sure is None else floors.sure.tolist(),
                 "classes_without_prototype": list(fitted.absent),
                 "versions": versions(self.model),
                 "seed": self.seed,

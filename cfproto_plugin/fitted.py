@@ -19,7 +19,7 @@ from cfproto_plugin.protocols import Array, CategoryDistance, GradientAdapter, M
 from cfproto_plugin.search.boundary import between_rows, margins
 from cfproto_plugin.search.copies import Copies
 from cfproto_plugin.search.fingerprint import Fingerprint
-from cfproto_plugin.search.floors import Floors, unweighted
+from cfproto_plugin.search.floors import Floors, sure_probabilities, unweighted
 from cfproto_plugin.search.guide import Guide
 from cfproto_plugin.search.model import Answer, SearchModel
 from cfproto_plugin.search.noise import Noise, as_margin, noise_of
@@ -96,7 +96,8 @@ class Fitted:
         )
         provider = make_provider(prototypes, config, models.encoder, seed)
         encoder = space_of(provider)
-        plan = make_plan(config, _situation(models, columns, latent=encoder is not None))
+        splits = splits_that_work(models.classifier, space)
+        plan = make_plan(config, _situation(models, columns, latent=encoder is not None, splits=splits is not None))
         if plan.method == "path" and encoder is None and len(columns.shape) == 1:
             space = space.readable(train, features)
         model = SearchModel(models.classifier, space, given=given)
@@ -117,8 +118,8 @@ class Fitted:
             train,
             answer.label,
             np.take_along_axis(answer.proba, answer.label[:, None], axis=1)[:, 0],
-            splits_that_work(models.classifier, space) if plan.polish else None,
-            Floors() if encoder is not None else _floors(space, plan, config, train, answer.label, seed),
+            splits if plan.polish else None,
+            Floors() if encoder is not None else _floors(space, plan, config, train, answer, seed),
         )
         k = None if not isinstance(prototypes, str) else config.k or _default_k(prototypes, models.encoder)
         noise = _noise(models.classifier, model, train, answer)
@@ -132,8 +133,14 @@ class Fitted:
             guide,
             noise,
             fingerprint,
+            Tuning() if splits is None else Tuning.of_trees(),
             deviations=_deviations(columns, train),
         )
+
+    @property
+    def probabilities(self) -> tuple[Array | None, Array | None]:
+        """What the probability of every class (k,) of an answer must be, and what is wished for; None for nothing."""
+        return self.guide.floors.probabilities(self.config.min_proba, len(self.classes))
 
     def noise_of(self, dtype: np.dtype[Any]) -> Noise:
         """What a margin must exceed in a table of this dtype."""
@@ -183,12 +190,14 @@ def _numeric_space(columns: Columns, train: Array, features: Features, models: M
     return FeatureSpace.numeric(columns, train, features, scale=scale)
 
 
-def _situation(models: Models, columns: Columns, *, latent: bool) -> Situation:
+def _situation(models: Models, columns: Columns, *, latent: bool, splits: bool) -> Situation:
     return Situation(
         gradients=models.classifier.vjp is not None and columns.plain,
         autoencoder=models.autoencoder is not None,
         latent=latent,
         table=len(columns.shape) == 1,
+        splits=splits,
+        decides=models.classifier.labels is not None,
         differences=any(other is not None and other.vjp is None for other in (models.encoder, models.autoencoder)),
     )
 
@@ -220,15 +229,17 @@ def _deviations(columns: Columns, train: Array) -> Array | None:
     return found
 
 
-def _floors(space: FeatureSpace, plan: Plan, config: SearchConfig, train: Array, labels: Array, seed: int) -> Floors:
-    """How typical and how stable answers are, for tables; for images it is not measured."""
+def _floors(space: FeatureSpace, plan: Plan, config: SearchConfig, train: Array, answer: Answer, seed: int) -> Floors:
+    """How typical and stable answers are, and how sure the model is of them, for tables; not measured for images."""
     if len(space.shape) > 1:
         return Floors()
     return Floors(
-        Typicality(unweighted(space, train), labels, seed),
+        Typicality(unweighted(space, train), answer.label, seed),
         Copies.of(space, config.noise, Tuning().copies, seed),
         plan.typicality,
         plan.stability,
+        plan.confidence,
+        sure_probabilities(answer, plan.confidence),
     )
 
 

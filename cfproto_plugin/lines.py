@@ -64,9 +64,10 @@ class Lines:
         if self.intervals is not None:
             there = ~broken & (self.intervals.take(at).best(proba, config.kappa, noise)[0] > 0)
         else:
-            there = allowed[own] & (proba[own] >= (config.min_proba or 0)) & ~broken
+            least, _ = self.fitted.probabilities
+            there = allowed[own] & (proba[own] >= (0 if least is None else least[label])) & ~broken
             if config.kappa or noise:
-                there &= margin_of(proba, allowed, config.kappa, config.min_proba, noise) > 0
+                there &= margin_of(proba, allowed, config.kappa, least, noise) > 0
         done = at[there]
         first = done[np.searchsorted(self.group, self.group[done]) == done]
         self.unsolved[done] = False
@@ -115,11 +116,15 @@ class Lines:
     def _unmet(self, i: int, solved: Solved) -> str:
         """What a line that has an answer misses of what is wished for, in words."""
         floors = self.fitted.guide.floors
+        label, (_, wished) = solved.label[i], self.fitted.probabilities
+        asks = self.intervals is None and wished is not None
         return wishes_in_words(
             float(solved.typicality[i]),
             float(solved.stability[i]),
+            float(solved.proba[i, label]),
             typical=float(solved.least_typicality[i]),
             stable=floors.least_stability.least,
+            probable=float(wished[label]) if asks and wished is not None else 0.0,
         )
 
     def _reached(self, solved: Solved, i: int, line: int) -> Any:
@@ -149,7 +154,7 @@ class Lines:
             refused=bool(solved.refused[i]),
             further=further,
             absent=absent,
-            min_proba=self.fitted.config.min_proba,
+            min_proba=None if task.least is None else float(task.least[task.allowed[i]].min()),
             fallback=self.fitted.config.fallback,
             reached=float(solved.reached[i]),
             least=least,

@@ -94,13 +94,17 @@ def how_in_words(how: How, *, label: Any, n_changes: int, cost: float, ruled: bo
     return f"class {label} reached {route}, polished from a cost of {before:.3g} to {cost:.3g}"
 
 
-def wishes_in_words(typicality: float, stability: float, *, typical: float, stable: float) -> str:
+def wishes_in_words(
+    typicality: float, stability: float, proba: float, *, typical: float, stable: float, probable: float = 0.0
+) -> str:
     """What an answer misses of what is wished for: "" for nothing. No point that was tried came nearer to it."""
     missed = []
     if typicality < typical - _ROUNDING:
         missed.append(f"typicality {typicality:.2g}, not {typical:.2g}")
     if stability < stable - _ROUNDING:
         missed.append(f"stability {stability:.2g}, not {stable:.2g}")
+    if proba < probable - _ROUNDING:
+        missed.append(f"probability {proba:.2g}, not {probable:.2g}")
     return f"; the best that was found has {' and '.join(missed)}" if missed else ""
 
 

@@ -55,7 +55,7 @@ class SearchModel:
         *,
         given: Given | None = None,
         noise: Noise | None = None,
-        min_proba: float | None = None,
+        by_proba: bool = False,
         ends: Array | None = None,
     ) -> None:
         self.space = space
@@ -69,7 +69,7 @@ class SearchModel:
         self.noise = noise or Noise()
         self._itself = False
         # scores say which class is decided for, not how probable it is
-        self._guided = self.decides and adapted.scores is not None and min_proba is None and ends is None
+        self._guided = self.decides and adapted.scores is not None and not by_proba and ends is None
         self._ends = ends  # of the intervals that a probability has to lie in
         self._adapted = adapted
         self._n_classes = n_classes

@@ -68,9 +68,12 @@ class Solved(NamedTuple):
 
     def with_better(self, lines: Array, other: Solved) -> Solved:
         """The answers of another search of these lines (m,) in place of these, where it has any."""
-        good = np.flatnonzero(other.good)
+        return self.with_those(lines, other, np.flatnonzero(other.good))
+
+    def with_those(self, lines: Array, other: Solved, at: Array) -> Solved:
+        """Likewise some of them (q,), whether they have an answer or not."""
         for name in _ANSWER:
-            getattr(self, name)[lines[good]] = getattr(other, name)[good]
+            getattr(self, name)[lines[at]] = getattr(other, name)[at]
         return self._replace(in_time=other.in_time, polish_calls=self.polish_calls + other.polish_calls)
 
     def without_answers(self) -> Solved:
@@ -86,8 +89,23 @@ class Solved(NamedTuple):
 def solve(judge: Judge, clock: Clock, guide: Guide) -> Solved:
     """Answer every line of the judge's task.
 
-    Lines whose answer the model itself refused are searched once more: by asking the model itself, for points that lead
-    by more.
+    Lines for which nothing is found of which the model is as sure as wished for are searched without that wish.
+    """
+    task = judge.task
+    solved = _confirmed(judge, clock, guide)
+    again = np.flatnonzero(~solved.good)
+    if task.wished is None or not len(again) or clock.is_over():
+        return solved
+    plain = Judge(replace(task.take(again, task.config), wished=None), judge.model, guide.floors, judge.theta)
+    second = _confirmed(plain, clock.for_some(len(again)), guide)
+    clock.seconds[again] += second.seconds
+    return solved.with_those(again, second, np.arange(len(again)))
+
+
+def _confirmed(judge: Judge, clock: Clock, guide: Guide) -> Solved:
+    """One search of all lines, and a second of those whose answer the model itself refused.
+
+    That asks the model itself, for points that lead by more.
     """
     task, model = judge.task, judge.model
     solved = _solve(judge, clock, guide)
@@ -165,7 +183,7 @@ class _Driver:
 
     def fall_back(self, by_search: Array) -> None:
         """Try training rows where the search found nothing, and polish what that finds."""
-        if not self.judge.task.config.fallback or by_search.all():
+        if not self.judge.task.config.fallback or by_search.all() or self.judge.task.wished is not None:
             return
         self.clock.begin(1.0, 1.0)
         self.judge.reached = self.reached = Reached(self.judge.task)

@@ -38,6 +38,8 @@ class Task:
     tuning: Tuning = field(default_factory=Tuning)
     intervals: Intervals | None = None  # of probabilities: they are the target then, and `allowed` only leads there
     others: Others | None = None
+    least: Array | None = None  # (k,) the probability that an answer of every class must have; None for none
+    wished: Array | None = None  # (k,) that it should have; None if there is no such wish
     lead: Array | None = None  # (n, D) points whose nearest prototypes lead the search, in place of those of the rows
 
     @property
@@ -60,6 +62,7 @@ class Task:
             "min_proba": config.min_proba,
             "min_typicality": config.min_typicality,
             "min_stability": config.min_stability,
+            "min_confidence": config.min_confidence,
             "kappa": config.kappa,
         }
         return [name for name, value in given.items() if value]
