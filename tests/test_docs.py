@@ -57,7 +57,7 @@ def test_the_ten_lines_and_the_settings_of_the_readme_run(tmp_path, monkeypatch)
     assert run(TOP / "README.md", tmp_path, monkeypatch) == 2
 
 
-@pytest.mark.parametrize("name", ["index.md", "explanation.md", "rules.md"])
+@pytest.mark.parametrize("name", ["index.md", "explanation.md", "rules.md", "files.md"])
 def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch):
     assert run(TOP / "docs" / name, tmp_path, monkeypatch) >= 1
 

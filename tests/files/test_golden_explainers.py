@@ -17,14 +17,7 @@ from cfproto_plugin.errors import FileError
 from cfproto_plugin.helpers.kinds import cells_of
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "explainers"
-TREES = {
-    "boosted_array",
-    "booster_float32",
-    "boosted_categories",
-    "forest_with_rules",
-    "arrow_boosted",
-    "one_hot_table",
-}
+TREES = {"boosted_array", "booster_float32", "boosted_categories", "forest_with_rules", "one_hot_table"}
 FILES = sorted(GOLDEN.glob("schema-*/*.zip"))
 
 
