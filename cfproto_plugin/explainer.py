@@ -183,7 +183,7 @@ class CounterfactualExplainer:
         prototypes: PrototypeProvider | None = None,
         distance: CategoryDistance | None = None,
         functions: Mapping[str, Any] | None = None,
-        trusted: Sequence[str] = (),
+        trusted: str | Sequence[str] = (),
         max_bytes: int = MAX_BYTES,
     ) -> Self:
         """Read what `save` wrote; nothing in the file is run, and the model is asked about a few rows only.
@@ -193,7 +193,8 @@ class CounterfactualExplainer:
         functions: by name, those of relations. trusted: names of types that a model file may restore, and of functions
         (module:name) that may be imported. max_bytes: the largest file, unpacked, that is read.
         """
-        handed = Handed(model, adapter, encoder, autoencoder, prototypes, distance, functions, trusted)
+        names = (trusted,) if isinstance(trusted, str) else tuple(trusted)
+        handed = Handed(model, adapter, encoder, autoencoder, prototypes, distance, functions, names)
         settings, fitted = saving.load(Path(path), handed, max_bytes)
         found = cls(**settings)
         found.fitted_ = fitted
