@@ -361,9 +361,7 @@ def test_a_plugin_stores_its_models_in_a_format_of_its_own_if_that_is_safe(data,
             assert explainer.save(tmp_path / "a.zip").models == {"model": "model.card"}
             assert_same(load(tmp_path / "a.zip"), explainer, data[0][:3])
         else:
-            with pytest.warns(
-                UserWarning, match="by reference: the adapter 'card' has no file format"
-            ):
+            with pytest.warns(UserWarning, match="by reference: the adapter 'card' has no file format"):
                 explainer.save(tmp_path / "b.zip")
             assert_same(load(tmp_path / "b.zip", explainer.model), explainer, data[0][:3])
     finally:
