@@ -72,5 +72,8 @@ def type_of(library: str, text: Any) -> Any:
         made["inner"] = type_of(library, made["inner"])
     if "fields" in made:
         made["fields"] = {name: type_of(library, kind) for name, kind in made["fields"]}
-    kind = getattr(import_module("polars"), text["name"])
+    polars, name = import_module("polars"), text["name"]
+    kind = getattr(polars, name, None) if isinstance(name, str) else None
+    if not (isinstance(kind, type) and issubclass(kind, polars.DataType)):
+        raise InputError(f"a column has the polars type {str(name)[:40]!r}, which is none")
     return kind(**made) if made else kind()

@@ -8,7 +8,7 @@ import numpy as np
 
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.copies import Copies
-from cfproto_plugin.search.model import Answer, SearchModel
+from cfproto_plugin.search.model import SearchModel
 from cfproto_plugin.search.plan import Floor
 from cfproto_plugin.search.task import Task
 from cfproto_plugin.search.typicality import Typicality
@@ -43,19 +43,19 @@ class Floors:
         return (both, None) if self.least_confidence.is_rule else (least, both)
 
 
-def sure_probabilities(answer: Answer, floor: Floor) -> Array | None:
+def sure_probabilities(labels: Array, proba: Array, k: int, floor: Floor) -> Array | None:
     """The probability of every class (k,) that reaches the floor of confidence; None for no floor.
 
+    labels, proba: (n,) the classes of the training rows, and their probabilities.
     The confidence of a probability is the share of the training rows of whose class the model is at most as sure. What
     is only wished for is no more than half of the rows of the class reach.
     """
     if not floor.least:
         return None
-    proba = np.take_along_axis(answer.proba, answer.label[:, None], axis=1)[:, 0]
-    found = np.full(answer.proba.shape[1], np.quantile(proba, floor.least, method="inverted_cdf"))
+    found = np.full(k, np.quantile(proba, floor.least, method="inverted_cdf"))
     if not floor.is_rule:
-        for label in np.unique(answer.label).tolist():
-            found[label] = min(found[label], _SUREST, np.median(proba[answer.label == label]))
+        for label in np.unique(labels).tolist():
+            found[label] = min(found[label], _SUREST, np.median(proba[labels == label]))
     return found
 
 
