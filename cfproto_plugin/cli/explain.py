@@ -14,11 +14,11 @@ import click
 
 from cfproto_plugin.cli import rules as rule_files
 from cfproto_plugin.cli.models import feature_names, load_model, reason
-from cfproto_plugin.cli.show import as_lines, as_records, as_table, explained, failures
+from cfproto_plugin.cli.show import as_lines, as_records, explained, failures
 from cfproto_plugin.cli.tables import TABLES, check_format, is_text, read_table, select, suffix_of, without, write_table
 from cfproto_plugin.errors import CfprotoError, InputError, ModelError
 from cfproto_plugin.plugins import Adapted, adapted
-from cfproto_plugin.report import counted
+from cfproto_plugin.report import as_table, counted
 
 if TYPE_CHECKING:
     from cfproto_plugin.explainer import CounterfactualExplainer

@@ -1,0 +1,30 @@
+"""The code of a logged explainer. MLflow copies this file into the model's folder and runs it to load the model."""
+
+from typing import Any
+
+from mlflow.exceptions import MlflowException
+from mlflow.models import set_model
+from mlflow.pyfunc import PythonModel
+
+from cfproto_plugin.errors import CfprotoError
+from cfproto_plugin.integrations.mlflow.explainers import explainer_of
+from cfproto_plugin.integrations.mlflow.serving import ServedExplainer
+
+
+class ExplainerModel(PythonModel):  # type: ignore[misc]  # MLflow is not seen by the type checker
+    """Rows in, counterfactuals out."""
+
+    def load_context(self, context: Any) -> None:
+        """Read the explainer, and the model it explains if that lies elsewhere."""
+        self.served = ServedExplainer(explainer_of(context.artifacts["explainer"], context.model_config))
+
+    # Without annotations, which MLflow would read as a schema of the rows in place of the signature.
+    def predict(self, context, model_input, params=None):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201, ARG002
+        """A line per answer. What is wrong with a request is the client's error, not the server's."""
+        try:
+            return self.served.answer(model_input, params)
+        except CfprotoError as error:
+            raise MlflowException.invalid_parameter_value(str(error)) from error
+
+
+set_model(ExplainerModel())
