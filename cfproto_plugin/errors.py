@@ -2,7 +2,8 @@
 
 CfprotoError
 ├── InputError (ValueError)            rows, training data, targets or settings that cannot be used
-│   └── ConfigError                    a value of SearchConfig or Features
+│   ├── ConfigError                    a value of SearchConfig or Features
+│   └── FileError                      a saved explainer that is damaged, newer, or not what it says
 ├── ModelError (ValueError)            a model whose output is not what a classifier or an encoder gives
 ├── NotFittedError (RuntimeError)      explain() before fit(), or a model that was not trained
 └── PluginError (LookupError)          a plugin, adapter, provider or distance
@@ -41,6 +42,10 @@ class InputError(CfprotoError, ValueError):
 
 class ConfigError(InputError):
     """A value of SearchConfig or Features that makes no sense."""
+
+
+class FileError(InputError):
+    """A saved explainer that cannot be written or read: damaged, newer, too large, or not what it says."""
 
 
 class ModelError(CfprotoError, ValueError):

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
+from cfproto_plugin import saving
 from cfproto_plugin.arguments import check_call, check_models, check_parts, check_seed, settings
 from cfproto_plugin.checks import as_plain
 from cfproto_plugin.config import SearchConfig
 from cfproto_plugin.errors import ConfigError, InputError, NotFittedError
 from cfproto_plugin.explanation import Explanation
 from cfproto_plugin.features import Features
+from cfproto_plugin.files.loading import Handed
+from cfproto_plugin.files.models import How
+from cfproto_plugin.files.package import MAX_BYTES
+from cfproto_plugin.files.record import Saved
 from cfproto_plugin.fitted import Fitted, Models
 from cfproto_plugin.lines import Lines
 from cfproto_plugin.plugins.versions import versions
@@ -152,6 +160,44 @@ class CounterfactualExplainer:
         return self._explanation(lines, facts)
 
     __call__ = explain
+
+    def save(self, path: str | os.PathLike[str], *, model: How = "auto") -> Saved:
+        """Write the fitted explainer without pickle: to a folder, or to one file if the name ends in .zip or .cfproto.
+
+        model: "auto" stores the model, the encoder and the autoencoder in a safe format of their own where an installed
+        plugin has one, else by reference, with a warning that says why; "file" demands it; "reference" leaves them out,
+        and `load` is given them. An explainer that is there already is replaced at once, or not at all.
+        """
+        settings = {name: getattr(self, name) for name in saving.SETTINGS}
+        return saving.save(settings, self._require_fitted(), Path(path), model)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        model: Any = None,
+        *,
+        adapter: str | ModelAdapter | None = None,
+        encoder: Any = None,
+        autoencoder: Any = None,
+        prototypes: PrototypeProvider | None = None,
+        distance: CategoryDistance | None = None,
+        functions: Mapping[str, Any] | None = None,
+        trusted: Sequence[str] = (),
+        max_bytes: int = MAX_BYTES,
+    ) -> Self:
+        """Read what `save` wrote; nothing in the file is run, and the model is asked about a few rows only.
+
+        model, encoder, autoencoder: in place of what was stored, or where it was saved by reference; each must answer
+        as the one did that was explained. adapter, prototypes, distance: objects that were saved by reference.
+        functions: by name, those of relations. trusted: names of types that a model file may restore, and of functions
+        (module:name) that may be imported. max_bytes: the largest file, unpacked, that is read.
+        """
+        handed = Handed(model, adapter, encoder, autoencoder, prototypes, distance, functions, trusted)
+        settings, fitted = saving.load(Path(path), handed, max_bytes)
+        found = cls(**settings)
+        found.fitted_ = fitted
+        return found
 
     def __repr__(self) -> str:
         known = self.fitted_

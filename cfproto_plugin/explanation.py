@@ -16,7 +16,7 @@ import numpy as np
 
 from cfproto_plugin.checks import lines_of
 from cfproto_plugin.errors import InputError
-from cfproto_plugin.files.exact_json import decode, encode
+from cfproto_plugin.files.exact_json import as_lists, decode, encode
 from cfproto_plugin.helpers.kinds import cells_of, library_of, load_pandas, take, to_pandas
 from cfproto_plugin.helpers.native import Kind
 from cfproto_plugin.report import as_html, as_sentence, as_text, number_dtypes, plain_cell
@@ -233,14 +233,14 @@ class Explanation:
     def to_json(self) -> str:
         """Strict JSON that `from_json` reads back exactly: dtypes, missing and infinite values, labels and frames."""
         content = {f.name: encode(getattr(self, f.name), f.name) for f in fields(self)}
-        return json.dumps({"format": FORMAT, **content}, allow_nan=False)
+        return json.dumps({"format": FORMAT, **content}, allow_nan=False, default=as_lists)
 
     @classmethod
     def from_json(cls, text: str) -> Explanation:
         """Read what `to_json` wrote."""
         try:
             content = json.loads(text)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             name = f". {text!r} looks like the name of a file: pass its text" if _is_name(text) else ""
             raise InputError(
                 f"this is not JSON ({error}); expected the text that Explanation.to_json() returns{name}"
@@ -252,7 +252,7 @@ class Explanation:
             )
         try:
             return cls(**{name: decode(value) for name, value in content.items()})
-        except (TypeError, ValueError, LookupError) as error:
+        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
             raise InputError(
                 f"this explanation is damaged ({error}); write it again with Explanation.to_json()"
             ) from error

@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from cfproto_plugin.config import SearchConfig
-from cfproto_plugin.errors import ConfigError, InputError
+from cfproto_plugin.errors import ConfigError
 from cfproto_plugin.features import Features
 from cfproto_plugin.helpers.frames import check_known_columns
-from cfproto_plugin.helpers.probabilities import check_probabilities
 from cfproto_plugin.plugins import Adapted, adapted, fitted_provider, make, own_copy, registry, space_of
 from cfproto_plugin.protocols import Array, CategoryDistance, GradientAdapter, ModelAdapter, PrototypeProvider
-from cfproto_plugin.search.boundary import between_rows, margins
 from cfproto_plugin.search.copies import Copies
 from cfproto_plugin.search.fingerprint import Fingerprint
 from cfproto_plugin.search.floors import Floors, unweighted
 from cfproto_plugin.search.guide import Guide
-from cfproto_plugin.search.model import Answer, SearchModel
-from cfproto_plugin.search.noise import Noise, as_margin, noise_of
+from cfproto_plugin.search.model import SearchModel
+from cfproto_plugin.search.noise import Noise
 from cfproto_plugin.search.objective.gradients import with_gradient
 from cfproto_plugin.search.parts import parts_that_work, splits_that_work, transform_that_works
 from cfproto_plugin.search.plan import Plan, Situation, make_plan
 from cfproto_plugin.search.targets import names_of
-from cfproto_plugin.search.training import training_answer
+from cfproto_plugin.search.training import Said, ask, difference_in, still
 from cfproto_plugin.search.tuning import Tuning
 from cfproto_plugin.search.typicality import Typicality
 from cfproto_plugin.tables.columns import Columns
@@ -35,7 +32,6 @@ from cfproto_plugin.tables.geometry import filled
 from cfproto_plugin.tables.space import FeatureSpace
 
 log = logging.getLogger(__name__)
-_COMPARED = 64  # training rows near the boundary that are recomputed, to see how far that is from the model
 _PER_CLASS = 8  # prototypes of each class the path may try; the first is the paper's
 
 
@@ -68,6 +64,7 @@ class Fitted:
     guide: Guide
     noise: tuple[tuple[str, Noise], ...]  # of tables of these dtypes; the first is that of the training data
     fingerprint: Fingerprint
+    data: Any  # the training rows: a copy of the user's array or frame
     tuning: Tuning = field(default_factory=Tuning)
     deviations: Array | None = None  # (columns,) of the numbers of a table, NaN for categories; None for images
 
@@ -81,8 +78,12 @@ class Fitted:
         prototypes: str | PrototypeProvider,
         distance: str | CategoryDistance,
         seed: int,
+        said: Said | None = None,
     ) -> Fitted:
-        """Label the training data by the model and learn the prototypes of every class."""
+        """Label the training data by the model and learn the prototypes of every class.
+
+        said: what the model said of this data at an earlier fit; it is then asked only whether it is the same model.
+        """
         columns, given = Columns.learn(data, features, accepts_frames=models.classifier.accepts_frames)
         check_known_columns(columns.names, models.classifier.feature_names)
         train = given.table
@@ -100,40 +101,46 @@ class Fitted:
         if plan.method == "path" and encoder is None and len(columns.shape) == 1:
             space = space.readable(train, features)
         model = SearchModel(models.classifier, space, given=given)
-        answer = training_answer(model, train)
-        check_probabilities(answer.proba, "the training data")
-        classes = models.classifier.classes(answer.proba.shape[1])
-        absent = _absent(answer.label, classes)
+        said = ask(models.classifier, model, given) if said is None else still(said, model)
+        classes = said.fingerprint.classes
         measure = make_distance(distance, seed)
         if columns.categories:
-            space = space.embedded(train, answer.label, measure, features)
+            space = space.embedded(train, said.labels, measure, features)
         z = train.copy() if space.is_identity else space.to_search(train)  # the provider may do with it as it likes
-        provider = fitted_provider(provider, z.reshape(len(train), *space.shape), answer.label.copy())
+        provider = fitted_provider(provider, z.reshape(len(train), *space.shape), said.labels.copy())
         guide = Guide(
             plan,
             provider,
             _gradient(None if encoder is None else Adapted.of(encoder, "encoder"), config),
             _gradient(models.autoencoder, config),
             train,
-            answer.label,
-            np.take_along_axis(answer.proba, answer.label[:, None], axis=1)[:, 0],
+            said.labels,
+            said.proba,
             splits_that_work(models.classifier, space) if plan.polish else None,
-            Floors() if encoder is not None else _floors(space, plan, config, train, answer.label, seed),
+            Floors() if encoder is not None else _floors(space, plan, config, train, said.labels, seed),
         )
         k = None if not isinstance(prototypes, str) else config.k or _default_k(prototypes, models.encoder)
-        noise = _noise(models.classifier, model, train, answer)
-        fingerprint = Fingerprint.take(model, given, answer, noise[0][1], classes)
         return cls(
             models.classifier,
             space,
             classes,
-            absent,
+            _absent(said.labels, classes),
             _settled(config, plan, k),
             guide,
-            noise,
-            fingerprint,
+            said.noise,
+            said.fingerprint,
+            given.native if given.native is not None else given.rows,
             deviations=_deviations(columns, train),
         )
+
+    @property
+    def said(self) -> Said:
+        """What the model said at fit."""
+        return Said(self.guide.labels, self.guide.proba, self.noise, self.fingerprint)
+
+    def difference(self, classifier: Adapted) -> str | None:
+        """What another classifier says otherwise than the one of `fit`; None if it says the same."""
+        return difference_in(self.fingerprint, SearchModel(classifier, self.space))
 
     def noise_of(self, dtype: np.dtype[Any]) -> Noise:
         """What a margin must exceed in a table of this dtype."""
@@ -249,52 +256,13 @@ def _check_settings(config: SearchConfig, models: Models, columns: int) -> None:
         )
 
 
-def _noise(adapter: Adapted, model: SearchModel, train: Array, answer: Answer) -> tuple[tuple[str, Noise], ...]:
-    """Measure the noise of the model, and how far it is from its recomputation, also in float32 if that is narrower."""
-    guided = adapter.labels is not None and adapter.scores is not None
-    proba = model.quick(train, np.arange(len(train))) if guided else answer.proba
-
-    def ask(table: Array, row: Array) -> Array:
-        return model.quick(table, row) if guided else model.own_proba(table, row)
-
-    noise = Noise() if adapter.row_by_row else noise_of(ask, train, proba, partial(between_rows, model.space))
-    if noise.random:
-        log.warning(
-            "the model gave different answers to the same rows twice: what is found cannot be guaranteed, and a model "
-            "that is fitted again goes unnoticed. Switch its random parts off, such as dropout."
-        )
-    if noise.by_batch:
-        log.warning(
-            "the model's answers to a row depend on the other rows of the call: what is found holds in one batch and "
-            "may not in another, and a model that is fitted again goes unnoticed. Put a network in evaluation mode, "
-            "such as by model.eval() for batch normalisation, and take means and scales from the training data."
-        )
-    if adapter.vjp is not None:  # smooth, so that rounding decides near the boundary, seen or not
-        noise = noise._replace(own=max(noise.own, 4 * float(np.finfo(answer.proba.dtype).eps)))
-    if guided or not model.is_quick:
-        return ((train.dtype.name, noise),)
-    near = np.argsort(margins(answer.proba), kind="stable")[:_COMPARED]
-    found = [(train.dtype.name, noise._replace(quick=as_margin(model.quick(train[near], near), answer.proba[near])))]
-    if train.dtype == np.float64 and model.space.columns.names is None:
-        rows = train[near].astype(np.float32)
-        difference = as_margin(model.quick(rows), model.own_proba(rows))
-        found.append(("float32", noise._replace(own=max(noise.own, difference * bool(noise.own)), quick=difference)))
-    return tuple(found)
-
-
 def _gradient(adapter: Adapted | None, config: SearchConfig) -> GradientAdapter | None:
     return None if adapter is None else with_gradient(adapter, np.asarray(config.eps))
 
 
 def _absent(labels: Array, classes: Array) -> tuple[Any, ...]:
-    """Classes without a training row; at least two must have one."""
-    seen = np.unique(labels)
-    if len(seen) == 1:
-        raise InputError(
-            f"the model predicts class {classes[seen[0]]} for every row of the training data; "
-            "expected rows of at least two predicted classes"
-        )
-    absent = tuple(names_of(np.delete(classes, seen)))
+    """Classes without a training row."""
+    absent = tuple(names_of(np.delete(classes, np.unique(labels))))
     if absent:
         log.warning("the model predicts %s for no training row: left out as prototypes", ", ".join(map(str, absent)))
     return absent

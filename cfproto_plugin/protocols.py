@@ -187,14 +187,18 @@ class ModelFile:
     suffixes: such as (".json", ".ubj"), in lower case, with the dot.
     load: load(path, *, model=None, trusted=()) -> model. model: an untrained one to load weights into, for formats that
         need it; trusted: names of types that may be restored, for formats that ask.
-    save: save(model, path), or None.
+    save: save(model, path), or None. Saved explainers use the first suffix.
     safe: whether loading runs no code from the file. Pickles do.
+    weights: whether the file holds weights only, so that load needs the model to put them into.
+    asks: asks(path) -> the names of types in the file that load restores only if they are trusted, or None.
     """
 
     suffixes: tuple[str, ...]
     load: Callable[..., Any]
     save: Callable[[Any, Path], None] | None = None
     safe: bool = False
+    weights: bool = False
+    asks: Callable[[Path], Sequence[str]] | None = None
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ search.several
 report files
 explanation
 fitted
-lines
+lines saving
 explainer
 cfproto_plugin
 metrics datasets integrations
@@ -48,7 +48,7 @@ SEARCH |= {"noise", "boundary", "fingerprint", "parts", "training"}
 
 MODULES = {
     *("explainer", "explanation", "fitted", "config", "features", "errors", "protocols", "hookspecs", "datasets"),
-    *("checks", "arguments", "lines"),
+    *("checks", "arguments", "lines", "saving"),
 }
 PACKAGES = {part for part in RANK if "." not in part} - MODULES - {CORE}
 PUBLIC = {CORE, f"{CORE}.protocols", f"{CORE}.errors", f"{CORE}.helpers"}  # what adapters see

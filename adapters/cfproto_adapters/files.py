@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cfproto_plugin import ModelFile
 from cfproto_plugin.errors import InputError
 
@@ -30,6 +32,33 @@ def load_xgboost(path: Path, *, model: Any = None, trusted: Sequence[str] = ()) 
 def save_xgboost(model: Any, path: Path) -> None:
     """Write an XGBClassifier or a Booster."""
     model.save_model(path)
+
+
+def load_skops(path: Path, *, model: Any = None, trusted: Sequence[str] = ()) -> Any:
+    """Return what skops wrote. Types that it does not know to be harmless must be trusted by name."""
+    with _needs("skops", path, extra="files"):
+        import skops.io
+    unknown = [name for name in skops.io.get_untrusted_types(file=path) if name not in set(trusted)]
+    if unknown:
+        raise InputError(
+            f"it holds types that could do harm when they are restored. If you know where it comes from, pass "
+            f"trusted={unknown}"
+        )
+    return skops.io.load(path, trusted=list(trusted))
+
+
+def save_skops(model: Any, path: Path) -> None:
+    """Write an estimator."""
+    with _needs("skops", path, extra="files"):
+        import skops.io
+    skops.io.dump(model, path, compression=zipfile.ZIP_DEFLATED)
+
+
+def asks_skops(path: Path) -> list[str]:
+    """The types of a file that must be trusted by name."""
+    import skops.io
+
+    return list(skops.io.get_untrusted_types(file=path))
 
 
 def load_pickle(path: Path, *, model: Any = None, trusted: Sequence[str] = ()) -> Any:
@@ -54,6 +83,29 @@ def load_torch(path: Path, *, model: Any = None, trusted: Sequence[str] = ()) ->
     return _model(torch.load(path, map_location="cpu", weights_only=False), path)
 
 
+def load_state(path: Path, *, model: Any = None, trusted: Sequence[str] = ()) -> Any:
+    """Return the module that is given with the weights of the file: an npz of arrays, without pickle."""
+    with _needs("torch", path):
+        import torch
+    if model is None:
+        raise InputError(f"{path} holds weights only; give the module to put them into")
+    with np.load(path, allow_pickle=False) as file:
+        state = {name: torch.from_numpy(file[name]) for name in file}
+    model.load_state_dict(state)
+    return model
+
+
+def save_state(model: Any, path: Path) -> None:
+    """Write the state_dict of a module as arrays."""
+    arrays = {}
+    for name, value in model.state_dict().items():
+        if not hasattr(value, "detach"):
+            raise InputError(f"the state of the module holds {name!r}, which is no tensor")
+        arrays[name] = value.detach().cpu().numpy()
+    with path.open("wb") as file:
+        np.savez(file, **arrays)
+
+
 def load_exported_torch(path: Path, *, model: Any = None, trusted: Sequence[str] = ()) -> Any:
     """Return the module of what `torch.export.save` wrote."""
     with _needs("torch", path):
@@ -75,18 +127,27 @@ def save_keras(model: Any, path: Path) -> None:
 
 
 XGBOOST = (ModelFile((".json", ".ubj"), load_xgboost, save_xgboost, safe=True),)
-PICKLES = (ModelFile((".joblib", ".pkl", ".pickle"), load_pickle),)
-TORCH = (ModelFile((".pt", ".pth"), load_torch), ModelFile((".pt2",), load_exported_torch))
+SKLEARN = (
+    ModelFile((".skops",), load_skops, save_skops, safe=True, asks=asks_skops),
+    ModelFile((".joblib", ".pkl", ".pickle"), load_pickle),
+)
+TORCH = (
+    ModelFile((".state",), load_state, save_state, safe=True, weights=True),
+    ModelFile((".pt", ".pth"), load_torch),
+    ModelFile((".pt2",), load_exported_torch),
+)
 KERAS = (ModelFile((".keras",), load_keras, save_keras, safe=True),)
 
 
 @contextmanager
-def _needs(package: str, path: Path) -> Iterator[None]:
+def _needs(package: str, path: Path, extra: str | None = None) -> Iterator[None]:
     """Importing inside says what to install if it fails."""
     try:
         yield
     except ImportError as error:
-        raise InputError(f"{path} needs {package} ({error}): pip install 'cfproto-plugin[{package}]'") from error
+        raise InputError(
+            f"{path} needs {package} ({error}): pip install 'cfproto-plugin[{extra or package}]'"
+        ) from error
 
 
 def _is_torchscript(path: Path) -> bool:

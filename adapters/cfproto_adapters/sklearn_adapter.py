@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfproto_adapters.files import PICKLES
+from cfproto_adapters.files import SKLEARN
 from cfproto_adapters.sklearn_parts.inputs import Rows, kind, name, unwrap
 from cfproto_plugin import AdapterSpec, hookimpl
 from cfproto_plugin.errors import InputError, ModelError, NotFittedError
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def cfproto_adapters() -> list[AdapterSpec]:
     # BaseEstimator and no mixin: XGBClassifier has it too, and its own class stands nearer in its MRO.
     claims = ("sklearn.base:BaseEstimator",)
-    return [AdapterSpec("sklearn", claims=claims, factory=sklearn_adapter, files=PICKLES)]
+    return [AdapterSpec("sklearn", claims=claims, factory=sklearn_adapter, files=SKLEARN)]
 
 
 def sklearn_adapter(model: Any, *, role: Role = "classifier") -> SklearnAdapter:

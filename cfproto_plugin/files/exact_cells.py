@@ -47,6 +47,13 @@ def _read_timestamp(data: list[Any]) -> Any:
     return moment if zone is None else moment.tz_localize("UTC").tz_convert(zone)
 
 
+def _read_fraction(data: Any) -> Fraction:
+    """Two whole numbers, or the text that older files have; never an exponent, which could fill the memory."""
+    if isinstance(data, str):
+        data = [*data.split("/"), 1][:2]
+    return Fraction(int(data[0]), int(data[1]))
+
+
 CELLS: dict[str, Cell] = {
     "builtins.bytes": Cell(lambda v: base64.b64encode(v).decode(), base64.b64decode),
     "datetime.date": Cell(dt.date.isoformat, dt.date.fromisoformat),
@@ -54,7 +61,7 @@ CELLS: dict[str, Cell] = {
     "datetime.datetime": Cell(lambda v: [v.isoformat(), _zone(v)], _read_datetime),
     "datetime.timedelta": Cell(lambda v: [v.days, v.seconds, v.microseconds], lambda data: dt.timedelta(*data)),
     "decimal.Decimal": Cell(str, Decimal),
-    "fractions.Fraction": Cell(str, Fraction),
+    "fractions.Fraction": Cell(lambda v: [v.numerator, v.denominator], _read_fraction),
     "uuid.UUID": Cell(str, UUID),
     "pandas.Timestamp": Cell(lambda v: [int(v.asm8.view("i8")), v.unit, _zone(v)], _read_timestamp),
     "pandas.Timedelta": Cell(

@@ -21,11 +21,14 @@ from cfproto_plugin.helpers.native import native_column, native_frame, types_of
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.how import How
 
+_MOST_TEXT = 2**29  # bytes of an array of text: its cells are as wide as its dtype says, however short they are
+
 
 def encode(value: Any, where: str) -> Any:
     """JSON for a value: plain where JSON has the type, else an object whose "$type" is in `_READ` or `CELLS`.
 
-    where: what the value is, for messages.
+    where: what the value is, for messages. Arrays of numbers and dates stay arrays: `as_lists` makes JSON of them, or
+    they are written apart.
     """
     kind, data, more = "", value, {}
     if library_of(value) in {"polars", "pyarrow"}:
@@ -45,7 +48,7 @@ def encode(value: Any, where: str) -> Any:
     elif isinstance(value, (list, tuple)):
         kind, data = "tuple" if isinstance(value, tuple) else "", [encode(item, where) for item in value]
     elif isinstance(value, dict):
-        simple = "$type" not in value and all(isinstance(key, str) for key in value)
+        simple = not {"$type", "$npy"} & value.keys() and all(isinstance(key, str) for key in value)
         items = [(encode(key, where), encode(item, f"{where}[{key!r}]")) for key, item in value.items()]
         kind, data = ("", dict(items)) if simple else ("dict", items)
     elif value is not None and not isinstance(value, (bool, int, float, str)):
@@ -54,17 +57,25 @@ def encode(value: Any, where: str) -> Any:
 
 
 def _encode_array(x: Array, where: str) -> dict[str, Any]:
-    """Numbers and strings as nested lists, dates as counts of their unit, objects one by one."""
-    kind, data = x.dtype.kind, x.tolist()
+    """Numbers as they are, dates as counts of their unit, strings as nested lists, objects one by one."""
+    kind = x.dtype.kind
+    data: Any = x
     if kind in "OS":
         data = [encode(item, where) for item in x.ravel().tolist()]
+    elif kind == "U":
+        data = x.tolist()
     elif kind in "mM":
-        data = x.view(np.int64).tolist()
-    elif kind not in "biufU" or x.dtype == np.longdouble:
+        data = x.view(np.int64)
+    elif kind not in "biuf" or x.dtype == np.longdouble:
         raise InputError(f"{where} is an array of {x.dtype}, which JSON cannot hold exactly; use float64 or smaller")
-    elif kind == "f" and not np.isfinite(x).all():
-        data = np.where(np.isfinite(x), x.astype(object), x.astype(str).astype(object)).tolist()
     return {"$type": "array", "dtype": x.dtype.str, "shape": list(x.shape), "data": data}
+
+
+def as_lists(x: Array) -> Any:
+    """An array of numbers as nested lists, with text for what is not finite; what json.dumps takes as `default`."""
+    if x.dtype.kind == "f" and not np.isfinite(x).all():
+        return np.where(np.isfinite(x), x.astype(object), x.astype(str).astype(object)).tolist()
+    return x.tolist()
 
 
 def _encode_table(frame: Any, where: str) -> dict[str, Any]:
@@ -98,7 +109,7 @@ def _encode_column(column: Any, where: str) -> dict[str, Any]:
     if str(column.dtype) == "category":
         codes = getattr(column, "cat", column).codes
         categories = _encode_index(column.dtype.categories, where)
-        return {"$type": "category", "data": codes.tolist(), "index": categories, "ordered": column.dtype.ordered}
+        return {"$type": "category", "data": np.asarray(codes), "index": categories, "ordered": column.dtype.ordered}
     cells = [encode(cell, where) for cell in column.to_numpy(dtype=object)]
     return {"$type": "extension", "dtype": _encode_dtype(column.dtype), "data": cells}
 
@@ -135,12 +146,27 @@ def decode(value: Any) -> Any:
 
 
 def _read_array(value: dict[str, Any]) -> Any:
-    dtype = np.dtype(value["dtype"])
+    dtype = _dtype(value["dtype"], value["shape"])
     if dtype.kind in "OS":
         x = np.fromiter(decode(value["data"]), dtype)
     else:
         x = np.array(value["data"], dtype=np.int64 if dtype.kind in "mM" else dtype).view(dtype)
     return x.reshape(value["shape"])[()]
+
+
+def _dtype(text: Any, shape: Any) -> np.dtype[Any]:
+    """The dtype of that name, if an array of this shape can have it."""
+    dtype = np.dtype(text) if isinstance(text, str) else np.dtype(object)
+    if not isinstance(text, str) or dtype.kind not in "biufmMUSO" or dtype.fields or dtype.subdtype:
+        raise InputError(f"an array has the dtype {str(text)[:40]!r}; expected numbers, truth values, dates or text")
+    lengths = shape if isinstance(shape, list) else [-1]
+    if not all(type(length) is int and length >= 0 for length in lengths):
+        raise InputError(f"an array has the shape {str(shape)[:40]}; expected lengths of at least 0")
+    if dtype.kind in "US" and math.prod(lengths) * dtype.itemsize > _MOST_TEXT:
+        raise InputError(
+            f"an array of text declares {math.prod(lengths)} x {dtype.itemsize} bytes; at most {_MOST_TEXT:,}"
+        )
+    return dtype
 
 
 def _read_index(value: dict[str, Any]) -> Any:
@@ -163,6 +189,8 @@ def _read_string(dtype: dict[str, Any]) -> Any:
 
 def _read_table(value: dict[str, Any]) -> Any:
     library, names, cells = value["library"], value["names"], decode(value["data"])
+    if library not in {"polars", "pyarrow"}:
+        raise InputError(f"a table is of the library {str(library)[:40]!r}; expected polars or pyarrow")
     if find_spec(library) is None:
         return load_pandas().DataFrame(dict(zip(names, cells, strict=True)))
     kinds = [type_of(library, kind) for kind in value["types"]]
@@ -175,8 +203,11 @@ def _read_table(value: dict[str, Any]) -> Any:
 
 
 def _read_frame(value: dict[str, Any]) -> Any:
-    pd, index = load_pandas(), decode(value["index"])
-    columns = {j: pd.Series(cells, dtype=cells.dtype, index=index) for j, cells in enumerate(decode(value["data"]))}
+    pd, index, cells = load_pandas(), decode(value["index"]), decode(value["data"])
+    for each in cells:  # pandas would repeat a single value as often as the index says
+        if np.ndim(each) != 1 or len(each) != len(index):
+            raise InputError(f"a column of shape {np.shape(each)} stands in a frame of {len(index)} rows")
+    columns = {j: pd.Series(each, dtype=each.dtype, index=index) for j, each in enumerate(cells)}
     return pd.DataFrame(columns, index=index).set_axis(decode(value["columns"]), axis=1)
 
 

@@ -64,5 +64,8 @@ def type_of(library: str, text: Any) -> Any:
     if library == "pyarrow":
         return arrow_type(text)
     made = {key: value for key, value in text.items() if key != "name"}
-    kind = getattr(import_module("polars"), text["name"])
+    polars, name = import_module("polars"), text["name"]
+    kind = getattr(polars, name, None) if isinstance(name, str) else None
+    if not (isinstance(kind, type) and issubclass(kind, polars.DataType)):
+        raise InputError(f"a column has the polars type {str(name)[:40]!r}, which is none")
     return kind(**made) if made else kind()

@@ -52,22 +52,26 @@ class Fingerprint(NamedTuple):
 
     def check(self, answer: Answer, classes: Array) -> None:
         """Raise ModelError if the model answers these rows differently now, or names other classes (k,)."""
+        difference = self.difference(answer, classes)
+        if difference is not None:
+            raise ModelError(
+                f"the model changed after explainer.fit: {difference}. Call explainer.fit again with the model as it "
+                "is now."
+            )
+
+    def difference(self, answer: Answer, classes: Array) -> str | None:
+        """What is different in today's answer to these rows, and in the names (k,) of its columns; None if nothing."""
         then, now = self.classes.tolist(), classes.tolist()
         if then != now and list(map(repr, then)) != list(map(repr, now)):  # NaN is not equal to itself
-            raise ModelError(
-                f"the model changed after explainer.fit: its classes are now {now}, then {then}. Call explainer.fit "
-                "again with the model as it is now."
-            )
+            return f"its classes are now {now}, then {then}"
         away = ~(np.abs(answer.proba - self.answer.proba).max(axis=1) <= self.tolerance)
         other = answer.label != self.answer.label
         if other.sum() > self.flips:
             away |= other
-        if away.any() and np.isfinite(self.tolerance):
-            row = int(away.argmax())
-            raise ModelError(
-                f"the model changed after explainer.fit: of one row it said {self._said(self.answer, row)} at fit, and "
-                f"says {self._said(answer, row)} now. Call explainer.fit again with the model as it is now."
-            )
+        if not away.any() or not np.isfinite(self.tolerance):
+            return None
+        row = int(away.argmax())
+        return f"of one row it said {self._said(self.answer, row)} at fit, and says {self._said(answer, row)} now"
 
     def _said(self, answer: Answer, row: int) -> str:
         return f"{answer.proba[row]} and class {self.classes[answer.label[row]]}"

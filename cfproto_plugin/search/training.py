@@ -1,13 +1,68 @@
-"""What the model says of the training rows, at `fit`. An error names the row and the column that it cannot take."""
+"""What `fit` asks the model: the classes of the training rows, how noisy it is, and what it is to be known by."""
 
 from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from cfproto_plugin.errors import CfprotoError, InputError, ModelError
+from cfproto_plugin.helpers.probabilities import check_probabilities
+from cfproto_plugin.plugins import Adapted
 from cfproto_plugin.protocols import Array
+from cfproto_plugin.search.boundary import between_rows, margins
 from cfproto_plugin.search.failures import in_words
+from cfproto_plugin.search.fingerprint import Fingerprint
 from cfproto_plugin.search.model import Answer, SearchModel
+from cfproto_plugin.search.noise import Noise, as_margin, noise_of
+from cfproto_plugin.tables.given import Given
+
+log = logging.getLogger(__name__)
+_COMPARED = 64  # training rows near the boundary that are recomputed, to see how far that is from the model
+
+
+class Said(NamedTuple):
+    """All that `fit` asked the model: with it an explainer is made again without asking."""
+
+    labels: Array  # (N,) classes of the training rows, columns of the probabilities
+    proba: Array  # (N,) the probability of that class
+    noise: tuple[tuple[str, Noise], ...]  # of tables of these dtypes; the first is that of the training data
+    fingerprint: Fingerprint
+
+
+def ask(classifier: Adapted, model: SearchModel, given: Given) -> Said:
+    """Ask the model about the training rows, how noisy it is, and what it is to be known by."""
+    answer = training_answer(model, given.table)
+    check_probabilities(answer.proba, "the training data")
+    classes = classifier.classes(answer.proba.shape[1])
+    _require_two(answer.label, classes)
+    noise = _noise(classifier, model, given.table, answer)
+    own = np.take_along_axis(answer.proba, answer.label[:, None], axis=1)[:, 0]
+    return Said(answer.label, own, noise, Fingerprint.take(model, given, answer, noise[0][1], classes))
+
+
+def still(said: Said, model: SearchModel) -> Said:
+    """What was said, if this is the model that said it."""
+    difference = difference_in(said.fingerprint, model)
+    if difference is not None:
+        raise ModelError(
+            f"this is not the model that the explainer was fitted with: {difference}. Pass that model, or fit a new "
+            "explainer with this one."
+        )
+    return said
+
+
+def difference_in(fingerprint: Fingerprint, model: SearchModel) -> str | None:
+    """What a model says otherwise than the one that the fingerprint is of; None if it says the same."""
+    try:
+        answer = Answer.of(*model.say(fingerprint.rows))
+    except CfprotoError:
+        raise
+    except Exception as error:
+        raise _raised(error, "rows of the training data", model.plugin) from error
+    return fingerprint.difference(answer, model.classes)
 
 
 def training_answer(model: SearchModel, table: Array) -> Answer:
@@ -54,3 +109,46 @@ def _raised(error: Exception, where: str, plugin: str | None) -> ModelError:
         "rows yourself.",
         plugin=plugin,
     )
+
+
+def _noise(adapter: Adapted, model: SearchModel, train: Array, answer: Answer) -> tuple[tuple[str, Noise], ...]:
+    """Measure the noise of the model, and how far it is from its recomputation, also in float32 if that is narrower."""
+    guided = adapter.labels is not None and adapter.scores is not None
+    proba = model.quick(train, np.arange(len(train))) if guided else answer.proba
+
+    def ask(table: Array, row: Array) -> Array:
+        return model.quick(table, row) if guided else model.own_proba(table, row)
+
+    noise = Noise() if adapter.row_by_row else noise_of(ask, train, proba, partial(between_rows, model.space))
+    if noise.random:
+        log.warning(
+            "the model gave different answers to the same rows twice: what is found cannot be guaranteed, and a model "
+            "that is fitted again goes unnoticed. Switch its random parts off, such as dropout."
+        )
+    if noise.by_batch:
+        log.warning(
+            "the model's answers to a row depend on the other rows of the call: what is found holds in one batch and "
+            "may not in another, and a model that is fitted again goes unnoticed. Put a network in evaluation mode, "
+            "such as by model.eval() for batch normalisation, and take means and scales from the training data."
+        )
+    if adapter.vjp is not None:  # smooth, so that rounding decides near the boundary, seen or not
+        noise = noise._replace(own=max(noise.own, 4 * float(np.finfo(answer.proba.dtype).eps)))
+    if guided or not model.is_quick:
+        return ((train.dtype.name, noise),)
+    near = np.argsort(margins(answer.proba), kind="stable")[:_COMPARED]
+    found = [(train.dtype.name, noise._replace(quick=as_margin(model.quick(train[near], near), answer.proba[near])))]
+    if train.dtype == np.float64 and model.space.columns.names is None:
+        rows = train[near].astype(np.float32)
+        difference = as_margin(model.quick(rows), model.own_proba(rows))
+        found.append(("float32", noise._replace(own=max(noise.own, difference * bool(noise.own)), quick=difference)))
+    return tuple(found)
+
+
+def _require_two(labels: Array, classes: Array) -> None:
+    """At least two classes must have a training row."""
+    seen = np.unique(labels)
+    if len(seen) == 1:
+        raise InputError(
+            f"the model predicts class {classes[seen[0]]} for every row of the training data; "
+            "expected rows of at least two predicted classes"
+        )
