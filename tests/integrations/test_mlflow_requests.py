@@ -11,13 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
-from sklearn.tree import DecisionTreeClassifier
 
 from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
-from cfproto_plugin.errors import ConfigError, InputError, NotFittedError
+from cfproto_plugin.errors import ConfigError, InputError
 from cfproto_plugin.integrations.mlflow.measures import MEASURES, Groups, as_metrics, measures_by_group
 from cfproto_plugin.integrations.mlflow.requests import PRESETS, read_preset, read_rules, read_target
-from cfproto_plugin.integrations.mlflow.serving import ServedExplainer, training_rows
+from cfproto_plugin.integrations.mlflow.serving import ServedExplainer
 from cfproto_plugin.report import HEADS
 
 
@@ -189,14 +188,6 @@ def test_images_come_back_as_nested_lists():
     assert np.shape(frame["counterfactual"].tolist()) == (2, 3, 3)
 
 
-def test_training_rows_come_back_as_they_were_given(explainer, cancer):
-    pd.testing.assert_frame_equal(training_rows(explainer, 5), loans()[:5])
-    tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(*cancer)
-    assert (training_rows(CounterfactualExplainer(tree).fit(cancer[0])) == cancer[0]).all()
-    with pytest.raises(NotFittedError, match="fit"):
-        training_rows(CounterfactualExplainer(tree))
-
-
 def test_measures_are_means_over_the_answers_for_all_rows_and_for_each_group(explainer):
     x = loans()
     chosen = np.arange(0, 40)
@@ -238,4 +229,4 @@ def test_a_group_that_does_not_fit_the_data_is_refused(group):
 def test_missing_values_of_a_group_are_a_group():
     groups = Groups.of(pd.Series(["a", None, np.nan, "b"]), loans(4), np.arange(4))
     assert groups.name == "group"
-    assert groups.values.tolist() == ["a", "missing", "missing", "b"]
+    assert groups.labels.tolist() == ["a", "missing", "missing", "b"]

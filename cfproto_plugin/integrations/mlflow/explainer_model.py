@@ -15,8 +15,14 @@ class ExplainerModel(PythonModel):  # type: ignore[misc]  # MLflow is not seen b
     """Rows in, counterfactuals out."""
 
     def load_context(self, context: Any) -> None:
-        """Read the explainer, and the model it explains if that lies elsewhere."""
-        self.served = ServedExplainer(explainer_of(context.artifacts["explainer"], context.model_config))
+        """Read the explainer, and the model it explains if that lies elsewhere.
+
+        The types that log_explainer noted are trusted: who loads this model runs the code of its folder already.
+        """
+        config = context.model_config or {}
+        self.served = ServedExplainer(
+            explainer_of(context.artifacts["explainer"], config.get("model_uri"), trusted=config.get("trusted", ()))
+        )
 
     # Without annotations, which MLflow would read as a schema of the rows in place of the signature.
     def predict(self, context, model_input, params=None):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201, ARG002

@@ -22,7 +22,7 @@ class Groups(NamedTuple):
     """A text per explained row."""
 
     name: str
-    values: Array  # (rows,)
+    labels: Array  # (rows,)
 
     @classmethod
     def of(cls, group: Any, data: Any, chosen: Array) -> Self:
@@ -51,8 +51,8 @@ def measures_by_group(explanation: Explanation, groups: Groups | None = None) ->
     """
     lines = [("", "", np.ones(len(explanation), dtype=bool))]
     if groups is not None:
-        of_line = groups.values[explanation.row]
-        lines += [(groups.name, value, of_line == value) for value in sorted(set(groups.values.tolist()))]
+        of_line = groups.labels[explanation.row]
+        lines += [(groups.name, value, of_line == value) for value in sorted(set(groups.labels.tolist()))]
     found = [{"group": name, "value": value, **_measured(explanation[mask])} for name, value, mask in lines]
     return load_pandas().DataFrame(found)
 

@@ -53,12 +53,6 @@ def known(explainer: CounterfactualExplainer) -> Fitted:
     return explainer.fitted_
 
 
-def training_rows(explainer: CounterfactualExplainer, n: int | None = None) -> Any:
-    """The first n rows of the training data, or all, as they were given: a frame or an array."""
-    fitted = known(explainer)
-    return fitted.space.columns.to_named(fitted.guide.train[:n])
-
-
 def without_nan(frame: Any) -> Any:
     """The frame with None for missing values, which JSON has a word for."""
     gaps = [name for name in frame.columns if frame[name].isna().any()]
@@ -77,4 +71,4 @@ def _fitted_with(search: SearchConfig, explainer: CounterfactualExplainer) -> Co
         features=explainer.features,
         search=search,
         seed=explainer.seed,
-    ).fit(training_rows(explainer))
+    ).fit(known(explainer).data)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from cfproto_plugin.explainer import CounterfactualExplainer
-from cfproto_plugin.helpers.kinds import library_of, load_pandas, to_pandas
+from cfproto_plugin.helpers.kinds import library_of, load_pandas, take, to_pandas
 from cfproto_plugin.integrations.mlflow.loading import load_mlflow
 from cfproto_plugin.integrations.mlflow.requests import DEFAULTS, PARAMS
-from cfproto_plugin.integrations.mlflow.serving import known, training_rows
+from cfproto_plugin.integrations.mlflow.serving import known
 from cfproto_plugin.report import HEADS, heads_beside
 
 _KINDS = {"b": "boolean", "i": "long", "u": "long", "f": "double"}  # of dtypes; anything else is text
@@ -21,7 +21,7 @@ _EXAMPLES = 3  # rows
 
 def example_of(explainer: CounterfactualExplainer) -> Any:
     """The first rows of the training data as MLflow can write them: a pandas frame, or an array of numbers."""
-    rows = to_pandas(training_rows(explainer, _EXAMPLES))
+    rows = to_pandas(take(known(explainer).data, np.arange(_EXAMPLES)))
     if library_of(rows) is None and rows.dtype.kind not in "iufb":
         return load_pandas().DataFrame(rows, columns=[f"x{j}" for j in range(rows.shape[1])]).infer_objects()
     return rows
