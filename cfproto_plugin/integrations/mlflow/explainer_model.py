@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 from mlflow.exceptions import MlflowException
 from mlflow.models import set_model
 from mlflow.pyfunc import PythonModel
@@ -24,8 +25,12 @@ class ExplainerModel(PythonModel):  # type: ignore[misc]  # MLflow is not seen b
             explainer_of(context.artifacts["explainer"], config.get("model_uri"), trusted=config.get("trusted", ()))
         )
 
-    # Without annotations, which MLflow would read as a schema of the rows in place of the signature.
-    def predict(self, context, model_input, params=None):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201, ARG002
+    def predict(
+        self,
+        context: Any,  # noqa: ARG002
+        model_input: np.ndarray,  # or a frame; MLflow warns of any other annotation
+        params: dict[str, Any] | None = None,
+    ) -> Any:
         """A line per answer. What is wrong with a request is the client's error, not the server's."""
         try:
             return self.served.answer(model_input, params)

@@ -1,0 +1,134 @@
+"""A logged explainer behind a real scoring server, asked over HTTP."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from cfproto_plugin import CounterfactualExplainer, Features
+from cfproto_plugin.integrations.mlflow import log_explainer
+
+pytestmark = [
+    pytest.mark.needs("mlflow"),
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::Warning:mlflow.*"),  # of MLflow's own code
+]
+SECONDS = 180  # to start, at most; about 40 on an idle machine
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    return pd.DataFrame({"age": rng.integers(18, 80, 200), "income": rng.gamma(3, 1000, 200).round()})
+
+
+@pytest.fixture(scope="module")
+def explainer(rows):
+    granted = np.where(rows["income"] + 20 * rows["age"] > 4000, "granted", "refused")
+    model = LogisticRegression(max_iter=5000).fit(rows, granted)
+    return CounterfactualExplainer(model, features=Features(increasing="age")).fit(rows)
+
+
+@pytest.fixture(scope="module")
+def served(explainer, tmp_path_factory):
+    """The address of a server that answers; it is stopped at the end."""
+    import mlflow
+
+    folder = tmp_path_factory.mktemp("served")
+    before, tracking = mlflow.get_tracking_uri(), f"sqlite:///{folder / 'mlflow.db'}"
+    mlflow.set_tracking_uri(tracking)
+    mlflow.set_experiment(experiment_id=mlflow.create_experiment("served", str(folder / "artifacts")))
+    with mlflow.start_run():
+        log_explainer(explainer, registered_model_name="loans-explainer")
+    mlflow.set_tracking_uri(before)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    folders = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]  # where `serve` looks for uvicorn
+    environment = {**os.environ, "MLFLOW_TRACKING_URI": tracking, "PATH": os.pathsep.join(folders)}
+    command = [sys.executable, "-m", "mlflow", "models", "serve", "-m", "models:/loans-explainer/1"]
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(
+            [*command, "--env-manager", "local", "--host", "127.0.0.1", "--port", str(port)],
+            env=environment,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    try:
+        _wait(process, f"http://127.0.0.1:{port}/ping", folder / "log")
+        yield f"http://127.0.0.1:{port}/invocations"
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(20)
+
+
+def _wait(process, address, log):
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            with urllib.request.urlopen(address, timeout=5):  # noqa: S310 our own server
+                return
+        except OSError:
+            time.sleep(0.5)
+    pytest.fail(f"the server did not answer in {SECONDS} seconds:\n{log.read_text(encoding='utf-8')[-3000:]}")
+
+
+def asked(address, content):
+    """The status and the JSON of the answer; NaN is no JSON."""
+    request = urllib.request.Request(  # noqa: S310 likewise
+        address, json.dumps(content).encode(), {"Content-Type": "application/json"}, method="POST"
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 likewise
+            return answer.status, json.loads(answer.read(), parse_constant=pytest.fail)
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read())
+
+
+def test_a_request_is_answered_with_counterfactuals_that_the_model_confirms(served, explainer, rows):
+    status, found = asked(served, {"dataframe_split": rows[:5].to_dict("split", index=False)})
+    assert status == 200
+    answers = pd.DataFrame(found["predictions"])
+    assert answers["status"].tolist() == ["found"] * 5
+    counterfactuals = answers[["age", "income"]].astype({"income": float})
+    assert explainer.model.predict(counterfactuals).tolist() == answers["counterfactual_class"].tolist()
+    assert (answers["original_class"] != answers["counterfactual_class"]).all()
+    assert (counterfactuals["age"] >= rows["age"][:5]).all()
+    pd.testing.assert_frame_equal(counterfactuals, explainer.explain(rows[:5]).counterfactual)
+
+
+def test_params_and_rows_without_an_answer_arrive_as_strict_json(served, rows):
+    rules = {"ranges": {"income": [0, 10], "age": [18, 20]}}
+    params = {"target": "granted", "n": 2, "rules": json.dumps(rules), "preset": "close", "time_budget": 5.0}
+    status, found = asked(served, {"dataframe_records": rows[:1].to_dict("records"), "params": params})
+    assert status == 200
+    assert [line["row"] for line in found["predictions"]] == [0, 0]
+    for line in found["predictions"]:
+        assert line["status"] in {"not_found", "infeasible"}
+        assert line["age"] is line["counterfactual_class"] is line["distance"] is None
+        assert line["message"]
+
+
+def test_a_wrong_param_is_answered_with_400_and_what_was_expected(served, rows):
+    content = {"dataframe_records": rows[:1].to_dict("records"), "params": {"target": "grantd"}}
+    status, found = asked(served, content)
+    assert status == 400
+    assert "Did you mean 'granted'?" in found["message"]
