@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import socket
-import subprocess
-import sys
-import time
 import urllib.error
 import urllib.request
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from scoring_server import free_port, scoring_server
 from sklearn.linear_model import LogisticRegression
 
 from cfproto_plugin import CounterfactualExplainer, Features
@@ -26,7 +20,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::Warning:mlflow.*"),  # of MLflow's own code
 ]
-SECONDS = 180  # to start, at most; about 40 on an idle machine
 
 
 @pytest.fixture(scope="module")
@@ -54,41 +47,9 @@ def served(explainer, tmp_path_factory):
     with mlflow.start_run():
         log_explainer(explainer, registered_model_name="loans-explainer")
     mlflow.set_tracking_uri(before)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    folders = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]  # where `serve` looks for uvicorn
-    environment = {**os.environ, "MLFLOW_TRACKING_URI": tracking, "PATH": os.pathsep.join(folders)}
-    command = [sys.executable, "-m", "mlflow", "models", "serve", "-m", "models:/loans-explainer/1"]
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen(
-            [*command, "--env-manager", "local", "--host", "127.0.0.1", "--port", str(port)],
-            env=environment,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-    try:
-        _wait(process, f"http://127.0.0.1:{port}/ping", folder / "log")
-        yield f"http://127.0.0.1:{port}/invocations"
-    finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait(20)
-
-
-def _wait(process, address, log):
-    end = time.monotonic() + SECONDS
-    while time.monotonic() < end and process.poll() is None:
-        try:
-            with urllib.request.urlopen(address, timeout=5):  # noqa: S310 our own server
-                return
-        except OSError:
-            time.sleep(0.5)
-    pytest.fail(f"the server did not answer in {SECONDS} seconds:\n{log.read_text(encoding='utf-8')[-3000:]}")
+    arguments = ["models", "serve", "-m", "models:/loans-explainer/1", "--env-manager", "local"]
+    with scoring_server(arguments, free_port(), folder / "log", MLFLOW_TRACKING_URI=tracking) as address:
+        yield address
 
 
 def asked(address, content):
