@@ -17,6 +17,7 @@ import numpy as np
 from cfproto_plugin.checks import lines_of
 from cfproto_plugin.errors import InputError
 from cfproto_plugin.files.exact_json import as_lists, decode, encode
+from cfproto_plugin.files.schemas import explanation_schema
 from cfproto_plugin.helpers.kinds import cells_of, library_of, load_pandas, take, to_pandas
 from cfproto_plugin.helpers.native import Kind
 from cfproto_plugin.report import as_html, as_sentence, as_text, number_dtypes, plain_cell
@@ -234,6 +235,11 @@ class Explanation:
         """Strict JSON that `from_json` reads back exactly: dtypes, missing and infinite values, labels and frames."""
         content = {f.name: encode(getattr(self, f.name), f.name) for f in fields(self)}
         return json.dumps({"format": FORMAT, **content}, allow_nan=False, default=as_lists)
+
+    @staticmethod
+    def json_schema() -> dict[str, Any]:
+        """The JSON Schema (2020-12) of what `to_json` writes."""
+        return explanation_schema()
 
     @classmethod
     def from_json(cls, text: str) -> Explanation:

@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 import numpy as np
 
+from cfproto_plugin.arguments import check_models, check_parts, check_seed
 from cfproto_plugin.checks import shown
 from cfproto_plugin.errors import CfprotoError, FileError, InputError, ModelError
 from cfproto_plugin.files.loading import Handed, read_record
@@ -46,6 +47,9 @@ def load(path: Path, handed: Handed, max_bytes: int) -> tuple[dict[str, Any], Fi
     """The settings of a saved explainer, and what it knows."""
     record = read_record(path, handed, max_bytes)
     settings = {name: getattr(record, name) for name in SETTINGS}
+    check_models(record.model, record.adapter, record.encoder, record.autoencoder)
+    check_parts(record.prototypes, record.distance)
+    check_seed(record.seed)
     models = Models.of(record.model, record.adapter, record.encoder, record.autoencoder, record.seed)
     for role in record.examples:
         difference = _other_codes(record, role, getattr(record, role))

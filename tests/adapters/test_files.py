@@ -15,7 +15,13 @@ def formats():
 
 
 def test_only_formats_that_run_no_code_are_called_safe():
-    assert {suffix for suffix, file in formats().items() if file.safe} == {".json", ".ubj", ".keras"}
+    assert {suffix for suffix, file in formats().items() if file.safe} == {
+        ".json",
+        ".ubj",
+        ".keras",
+        ".skops",
+        ".state",
+    }
 
 
 @pytest.mark.parametrize("suffix", [".json", ".ubj"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickletools
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -329,3 +330,32 @@ from cfproto_plugin.plugins import registry
 registry()
 """
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+@pytest.mark.needs("pyspark")
+@pytest.mark.skipif(shutil.which("java") is None, reason="needs Java")
+@pytest.mark.filterwarnings("ignore::Warning:pyspark.*")
+def test_a_spark_udf_answers_every_row_with_a_line(store, tmp_path, monkeypatch):
+    from pyspark.sql import SparkSession
+    from pyspark.sql.functions import struct
+
+    monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    x, y = loans()
+    x = x[["age", "income"]]
+    explainer = CounterfactualExplainer(LogisticRegression(max_iter=5000).fit(x, y)).fit(x)
+    save_explainer(explainer, tmp_path / "explainer")
+    rules = Features(decreasing="income", immutable="age")
+    params = {"target": "granted", "rules": '{"decreasing": ["income"], "immutable": ["age"]}'}
+    expected = explainer.explain(x[:6], target="granted", features=rules)
+    assert 0 < expected.found.sum() < 6
+    spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+    try:
+        udf = store.pyfunc.spark_udf(spark, str(tmp_path / "explainer"), env_manager="local", params=params)
+        answers = spark.createDataFrame(x[:6]).select(udf(struct("age", "income")).alias("line")).select("line.*")
+        found = answers.toPandas()
+    finally:
+        spark.stop()
+    assert found["status"].tolist() == expected.status.tolist()
+    assert found["income"].isna().tolist() == (~expected.found).tolist()
+    assert found["income"].dropna().tolist() == expected.counterfactual["income"].dropna().tolist()

@@ -1,0 +1,36 @@
+"""A saved explainer on the command line, and rows in the columns of its training data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from cfproto_plugin.cli.fitting import saying_warnings, warn
+from cfproto_plugin.cli.models import load_model
+from cfproto_plugin.cli.tables import read_table, select, without
+from cfproto_plugin.helpers.kinds import library_of, to_pandas
+
+if TYPE_CHECKING:
+    from cfproto_plugin.explainer import CounterfactualExplainer
+
+
+def saved_explainer(given: Mapping[str, Any]) -> tuple[CounterfactualExplainer, Any]:
+    """The explainer of --explainer, and the rows to explain."""
+    from cfproto_plugin.explainer import CounterfactualExplainer
+
+    model = None if given["model"] is None else load_model(given["model"], warn)
+    with saying_warnings():
+        explainer = CounterfactualExplainer.load(given["explainer"], model, trusted=given["trusted"])
+    fitted = explainer.fitted_
+    return explainer, None if fitted is None else _rows(given, fitted.data)
+
+
+def _rows(given: Mapping[str, Any], train: Any) -> Any:
+    """The rows, with the columns of the training data if it had names."""
+    if library_of(train) is None:
+        (table,) = without([read_table(given["rows"])], given["drop"])
+        return table[: given["limit"]]
+    like = to_pandas(train)
+    like = like.astype({name: object for name, dtype in like.dtypes.items() if str(dtype) == "category"})
+    (table,) = without([read_table(given["rows"], like=like)], given["drop"])
+    return select(table, list(like.columns), given["rows"], "the explainer")[: given["limit"]]
