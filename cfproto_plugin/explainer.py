@@ -296,7 +296,8 @@ class CounterfactualExplainer:
 
     def _explanation(self, lines: Lines, facts: dict[str, Any]) -> Explanation:
         fitted, seconds = self._require_fitted(), facts["seconds"]
-        columns, floors = fitted.space.columns, fitted.guide.floors
+        floors = fitted.guide.floors
+        names, deviations = _in_order_of(lines.given.order, fitted)
         return Explanation(
             original=lines.given.original(lines.group),
             counterfactual=lines.given.answers(lines.table, lines.group, lines.label >= 0),
@@ -317,8 +318,8 @@ class CounterfactualExplainer:
             n_steps=lines.steps,
             seconds=lines.seconds + (seconds - lines.seconds.sum()) / len(lines.group),
             row=lines.group,
-            feature_names=None if columns.names is None else tuple(map(str, columns.names)),
-            deviations=fitted.deviations,
+            feature_names=names,
+            deviations=deviations,
             meta={
                 "adapter": fitted.classifier.name,
                 "method": fitted.guide.plan.method,
@@ -341,6 +342,18 @@ class CounterfactualExplainer:
 def _budget(given: float | None, seconds: float, *, spent: bool) -> dict[str, Any]:
     """What became of the time budget: None without one."""
     return {"seconds": given, "spent": spent, "overrun": 0.0 if given is None else max(0.0, seconds - given)}
+
+
+def _in_order_of(order: Any, fitted: Fitted) -> tuple[tuple[str, ...] | None, Array | None]:
+    """Names and deviations of the columns as the rows of a call have them, which may be another order than training's.
+
+    order: the columns of the user's frame; None for arrays.
+    """
+    names, deviations = fitted.space.columns.names, fitted.deviations
+    if names is None or order is None:
+        return None if names is None else tuple(map(str, names)), deviations
+    places = [names.index(name) for name in order]
+    return tuple(map(str, order)), None if deviations is None else deviations[places]
 
 
 def _named(classes: Array, columns: Array) -> Array:
