@@ -350,3 +350,25 @@ def test_a_category_that_the_model_refuses_does_not_cost_rows_that_do_not_hold_i
     e = CounterfactualExplainer(model).fit(train).explain(rows)
     assert e.status.tolist() == ["error", "found", "found", "found"]
     assert "holds 'zz' in column 'c'" in e.message[0]
+
+
+@pytest.mark.parametrize("dtype", ["M8[D]", "m8[s]", "V3", "c16"])
+def test_an_array_of_dates_records_or_complex_numbers_is_refused(dtype):
+    explainer = CounterfactualExplainer(LogisticRegression().fit(NUMBERS, NUMBERS[:, 0] > 0)).fit(NUMBERS)
+    with pytest.raises(InputError, match=r"the array holds .*; turn it into numbers"):
+        explainer.explain(np.zeros((2, 3), dtype=dtype))
+
+
+@pytest.mark.needs("pyarrow")
+def test_a_dictionary_of_arrow_in_a_pandas_frame_is_refused_with_what_to_call():
+    import pyarrow as pa
+
+    jobs = pd.arrays.ArrowExtensionArray(pa.array(FRAME["job"].tolist()).dictionary_encode())
+
+    def older(x):
+        return np.column_stack([x["age"] > 50, x["age"] <= 50]) * 0.8 + 0.1
+
+    with pytest.raises(InputError, match=r"column 'job' holds dictionary<.*astype\(\{'job': \"category\"\}\)"):
+        CounterfactualExplainer(older).fit(FRAME.assign(job=jobs))
+    with pytest.raises(InputError, match="column 'job' holds dictionary<"):
+        CounterfactualExplainer(older).fit(FRAME).explain(FRAME.assign(job=jobs)[:3])
