@@ -372,3 +372,24 @@ def test_a_dictionary_of_arrow_in_a_pandas_frame_is_refused_with_what_to_call():
         CounterfactualExplainer(older).fit(FRAME.assign(job=jobs))
     with pytest.raises(InputError, match="column 'job' holds dictionary<"):
         CounterfactualExplainer(older).fit(FRAME).explain(FRAME.assign(job=jobs)[:3])
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ((row for row in NUMBERS[:2]), r"an iterator \(generator\).*pass list\(x\)"),
+        (map(list, NUMBERS[:2]), r"an iterator \(map\)"),
+        ({"a": 1.0, "b": 2.0, "c": 3.0}, r"a dict; .* pass pandas.DataFrame\(\[x\]\) for one row"),
+        ([{"a": 1.0, "b": 2.0, "c": 3.0}], r"a list of dicts; .* pass pandas.DataFrame\(x\)"),
+        ({1.0, 2.0}, "a set, which has no order"),
+        ("rows.csv", "the text 'rows.csv'.*pandas.read_csv"),
+        (None, "the rows are None"),
+    ],
+    ids=["generator", "map", "dict", "dicts", "set", "text", "None"],
+)
+def test_what_holds_no_table_is_refused_with_what_to_pass(rows, message):
+    explainer = CounterfactualExplainer(LogisticRegression().fit(NUMBERS, NUMBERS[:, 0] > 0))
+    with pytest.raises(InputError, match=message):
+        explainer.fit(rows)
+    with pytest.raises(InputError, match=message):
+        explainer.fit(NUMBERS).explain(rows)
