@@ -76,7 +76,7 @@ def _differences(line: Explanation, count: int) -> str:
 
 
 def how_in_words(how: How, *, label: Any, n_changes: int, cost: float, ruled: bool = False) -> str:
-    """The message of a counterfactual of class `label`: how it was found, and what polishing gained.
+    """The message of a counterfactual of class `label`: how it was found, and whether polishing improved it.
 
     n_changes: the columns that differ. cost: what `how.polished_from` became. ruled: rules were declared.
     """
@@ -91,7 +91,7 @@ def how_in_words(how: How, *, label: Any, n_changes: int, cost: float, ruled: bo
         route += _MOVED
     if math.isnan(before) or before == cost:
         return f"class {label} reached {route}{_place(how)}"
-    return f"class {label} reached {route}, polished from a cost of {before:.3g} to {cost:.3g}"
+    return f"class {label} reached {route}, then improved"
 
 
 def wishes_in_words(typicality: float, stability: float, *, typical: float, stable: float) -> str:
