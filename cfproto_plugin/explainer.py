@@ -150,7 +150,7 @@ class CounterfactualExplainer:
             judge = Judge(task, model, guide.floors, guide.plan.path_theta)
             answers = further_answers(judge, clock, guide, solve(judge, clock, guide), n, tick)
         for number, solved in enumerate(answers):
-            lines.fill(todo + number, task, solved, answers[0].good & (number > 0))
+            lines.fill(todo + number, task, solved, answers[0].good & (number > 0), model.raised)
         counts = {
             "n_predict_calls": model.calls,
             "n_polish_calls": sum(solved.polish_calls for solved in answers),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from cfproto_plugin.checks import lines_of
+from cfproto_plugin.arguments import lines_of
 from cfproto_plugin.errors import InputError
 from cfproto_plugin.files.exact_json import as_lists, decode, encode
 from cfproto_plugin.files.schemas import explanation_schema

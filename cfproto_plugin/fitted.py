@@ -28,7 +28,7 @@ from cfproto_plugin.search.training import Said, ask, difference_in, still
 from cfproto_plugin.search.tuning import Tuning
 from cfproto_plugin.search.typicality import Typicality
 from cfproto_plugin.tables.columns import Columns
-from cfproto_plugin.tables.geometry import filled
+from cfproto_plugin.tables.geometry import filled, moments
 from cfproto_plugin.tables.space import FeatureSpace
 
 log = logging.getLogger(__name__)
@@ -229,7 +229,7 @@ def _deviations(columns: Columns, train: Array) -> Array | None:
     if len(columns.shape) > 1:
         return None
     found = np.full(columns.shape, np.nan)
-    spread = np.nanstd(filled(train)[0], axis=0)
+    spread = moments(filled(train)[0])[1]
     for at, attribute in enumerate(columns.attributes):
         if attribute.levels is None:
             found[attribute.sources[0]] = spread[at]

@@ -80,8 +80,11 @@ class Lines:
             if not there[i]:
                 self.status[at[i]], self.message[at[i]], self.unsolved[at[i]] = "infeasible", reason, False
 
-    def fill(self, at: Array, task: Task, solved: Solved, further: Array) -> None:
-        """Put in what a search found for the lines (m,); further (m,) bool: their rows have an answer already."""
+    def fill(self, at: Array, task: Task, solved: Solved, further: Array, raised: str | None = None) -> None:
+        """Put in what a search found for the lines (m,); further (m,) bool: their rows have an answer already.
+
+        raised: what the model raised at points of the search.
+        """
         good, trace, classes = solved.good, solved.trace, names_of(self.fitted.classes)
         self.table[at], self.proba[at], self.label[at] = solved.table, solved.proba, solved.label
         self.distance[at], self.seconds[at] = solved.distance, solved.seconds
@@ -93,7 +96,7 @@ class Lines:
         counts, ruled = count_changed(solved.table, task.rows.table), task.space.rules.any_declared
         for i, line in enumerate(at):
             if not good[i]:
-                self.message[line] = self._why_not(i, task, solved, further=bool(further[i]))
+                self.message[line] = self._why_not(i, task, solved, further=bool(further[i]), raised=raised)
                 continue
             prototype = int(trace["prototype"][i])
             how = How(
@@ -142,7 +145,7 @@ class Lines:
         others[each, label] = -np.inf
         return np.where(self.label < 0, np.nan, self.proba[each, label] - others.max(axis=1))
 
-    def _why_not(self, i: int, task: Task, solved: Solved, *, further: bool) -> str:
+    def _why_not(self, i: int, task: Task, solved: Solved, *, further: bool, raised: str | None) -> str:
         wanted, least = names_of(self.fitted.classes[task.allowed[i]]), self.fitted.config.kappa
         absent = all(label in self.fitted.absent for label in wanted)
         least += self.fitted.noise_of(self.given.table.dtype).lead
@@ -157,6 +160,7 @@ class Lines:
             min_proba=None if task.least is None else float(task.least[task.allowed[i]].min()),
             fallback=self.fitted.config.fallback,
             reached=float(solved.reached[i]),
+            raised=raised,
             least=least,
             impossible=None if solved.impossible[i] < 0 else task.space.rules.relations[solved.impossible[i]].name,
             relax=task.binding(),

@@ -76,7 +76,7 @@ def _differences(line: Explanation, count: int) -> str:
 
 
 def how_in_words(how: How, *, label: Any, n_changes: int, cost: float, ruled: bool = False) -> str:
-    """The message of a counterfactual of class `label`: how it was found, and what polishing gained.
+    """The message of a counterfactual of class `label`: how it was found, and whether polishing improved it.
 
     n_changes: the columns that differ. cost: what `how.polished_from` became. ruled: rules were declared.
     """
@@ -91,7 +91,7 @@ def how_in_words(how: How, *, label: Any, n_changes: int, cost: float, ruled: bo
         route += _MOVED
     if math.isnan(before) or before == cost:
         return f"class {label} reached {route}{_place(how)}"
-    return f"class {label} reached {route}, polished from a cost of {before:.3g} to {cost:.3g}"
+    return f"class {label} reached {route}, then improved"
 
 
 def wishes_in_words(
@@ -132,6 +132,7 @@ def why_not_in_words(
     min_proba: float | None,
     fallback: bool,
     reached: float = math.nan,
+    raised: str | None = None,
     least: float = 0.0,
     impossible: str | None = None,
     relax: Sequence[str] = (),
@@ -141,9 +142,10 @@ def why_not_in_words(
 
     refused: the model did not confirm what was found. further: the row has others already. absent: the model gives none
     of these classes to a training row. reached: the highest probability of such a class at a point that keeps the
-    rules. least: the lead that a class must exceed: kappa, and what the model's answers vary by. impossible: the
-    relation that no point satisfied. relax: the rules and settings that could be. floors: the best typicality and
-    stability of points of such a class, by the names of the settings, and what these ask for.
+    rules. raised: what the model raised at points of the search. least: the lead that a class must exceed: kappa, and
+    what the model's answers vary by. impossible: the relation that no point satisfied. relax: the rules and settings
+    that could be. floors: the best typicality and stability of points of such a class, by the names of the settings,
+    and what these ask for.
     """
     if refused:
         return "the model did not confirm the class of what the search found"
@@ -162,6 +164,7 @@ def why_not_in_words(
             absent=absent,
             min_proba=min_proba,
             reached=reached,
+            raised=raised,
             least=least,
             more=[
                 *([f"relax {either(relax)}"] if relax else []),
@@ -172,13 +175,22 @@ def why_not_in_words(
 
 
 def _nothing_valid(
-    names: str, *, absent: bool, min_proba: float | None, reached: float, least: float, more: list[str]
+    names: str,
+    *,
+    absent: bool,
+    min_proba: float | None,
+    reached: float,
+    raised: str | None,
+    least: float,
+    more: list[str],
 ) -> list[str]:
     """The parts of the message where no point was valid: what there was, how near it came, what to do."""
     proba = "" if min_proba is None else f" with probability {min_proba:g}"
     parts = [f"no point of the search that keeps the rules had class {names}{proba}"]
     if absent:
         parts = [f"the model predicts class {names} for no training row, so nothing leads there"]
+    if raised is not None and math.isnan(reached):
+        return [f"the model answered no point of the search that keeps the rules; it raised {raised}"]
     if not math.isnan(reached):
         parts.append(f"the best one has class {names} with probability {reached:.3g}")
     if 0 < 2 * reached - 1 <= least and (min_proba or 0) <= reached:

@@ -13,6 +13,7 @@ from cfproto_plugin.protocols import Array
 from cfproto_plugin.tables.decimals import as_ratio
 from cfproto_plugin.tables.held import Held
 
+_ROOM = 2.0**20  # for sums of squares
 _TOLERANCE = 1e-9  # how far a multiple of a step may be from a whole number, relatively
 
 
@@ -57,6 +58,20 @@ def filled(train: Array) -> tuple[Array, Array]:
     if empty.any():
         empty = np.isnan(train).all(axis=0)
     return np.where(empty, 0, train).astype(train.dtype) if empty.any() else train, empty
+
+
+def moments(x: Array) -> tuple[Array, Array]:
+    """Means and standard deviations (A,) of columns (n, A), each without its missing values.
+
+    The squares of very large and very small numbers are no floats: such columns are divided by a power of two first.
+    """
+    size = np.nanmax(np.abs(x), axis=0)
+    most = np.sqrt(np.finfo(x.dtype).max) / _ROOM
+    beyond = (size > most) | ((size < 1 / most) & (size > 0))
+    unit = np.exp2(np.floor(np.log2(np.where(beyond, size, 1)))).astype(x.dtype)
+    if beyond.any():
+        x = x / unit
+    return np.nanmean(x, axis=0) * unit, np.nanstd(x, axis=0) * unit
 
 
 def clip(x: Array, lower: Array, upper: Array) -> Array:

@@ -276,3 +276,18 @@ def test_polars_columns_of_lists_arrays_and_structs_come_back():
         again = Explanation.from_json(explanation(frame).to_json()).original
         assert again.equals(frame)
         assert again.schema == frame.schema
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pd.arrays.SparseArray([0.0, 0.0, 1.5], fill_value=0.0),
+        pd.arrays.SparseArray([0.0, np.nan, 1.5]),
+        pd.arrays.SparseArray([3, 0, 0], fill_value=0),
+        pd.arrays.SparseArray([True, False, False]),
+    ],
+    ids=lambda cells: str(cells.dtype),
+)
+def test_sparse_columns_come_back_sparse(cells):
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "s": cells})
+    pd.testing.assert_frame_equal(again(explanation(frame)).counterfactual, frame)
