@@ -24,6 +24,7 @@ from cfproto_plugin.search.floors import Measures
 from cfproto_plugin.search.intervals import Intervals, read_intervals
 from cfproto_plugin.search.judge import Judge
 from cfproto_plugin.search.model import SearchModel
+from cfproto_plugin.search.proofs.certify import certify
 from cfproto_plugin.search.several import further_answers
 from cfproto_plugin.search.solve import solve
 from cfproto_plugin.search.targets import allowed_classes, names_of
@@ -138,9 +139,14 @@ class CounterfactualExplainer:
             own, guide = lines.answer.label[todo], fitted.guide
             task = Task(rows, allowed[todo], group[todo], own, space, fitted.config, fitted.tuning, wanted)
             judge = Judge(task, model, guide.floors, guide.plan.path_theta)
-            answers = further_answers(judge, clock, guide, solve(judge, clock, guide), n, tick)
+            first, proofs = solve(judge, clock, guide), None
+            if fitted.config.certify is not None:
+                first, proofs = certify(judge, clock, first, fitted.classifier, fitted.config.certify)
+            answers = further_answers(judge, clock, guide, first, n, tick)
         for number, solved in enumerate(answers):
             lines.fill(todo + number, task, solved, answers[0].good & (number > 0))
+        if proofs is not None:
+            lines.certify(todo, n, proofs)
         counts = {
             "n_predict_calls": model.calls,
             "n_polish_calls": sum(solved.polish_calls for solved in answers),
@@ -261,6 +267,8 @@ class CounterfactualExplainer:
             distance=lines.distance,
             margin=lines.margin(),
             objective=lines.objective,
+            lower_bound=lines.lower_bound,
+            gap=lines.gap,
             typicality=lines.typicality,
             stability=lines.stability,
             how=lines.how,

@@ -23,6 +23,7 @@ _ROUTES = {
     "fallback": "on the way to a training row of that class",
     "beam": "by changes added one by one",
     "product": "among combinations of values of the columns that may change",
+    "proof": "by a mixed-integer program",
 }
 _UNTIL_POLISHED = {  # no point on the route had the class before it was polished
     "path": "on the way to a prototype",
@@ -102,6 +103,41 @@ def wishes_in_words(typicality: float, stability: float, *, typical: float, stab
     if stability < stable - _ROUNDING:
         missed.append(f"stability {stability:.2g}, not {stable:.2g}")
     return f"; the best that was found has {' and '.join(missed)}" if missed else ""
+
+
+def proof_in_words(
+    bound: float,
+    gap: float,
+    *,
+    proved: bool,
+    complete: bool,
+    too_large: bool,
+    left_out: Sequence[str] = (),
+    prototype: bool = False,
+) -> str:
+    """What is proved of an answer, as the end of its message.
+
+    bound: below it no counterfactual exists. gap: how much of the answer's cost that leaves open; NaN without answer.
+    complete: the time sufficed. too_large: the model was, for a proof. left_out: rules and settings that the bound
+    knows nothing of. prototype: J has a part that depends on the prototype, here that of the answer.
+    """
+    goal = " with its prototype" if prototype else ""
+    if proved:
+        return f"; proved: no admissible counterfactual{goal} costs less"
+    if too_large:
+        return "; no proof: the trees have too many leaves in reach"
+    if not complete and not bound:
+        return "; no proof within the time"
+    without = f", {both(left_out)} not counted" if left_out else ""
+    above = "" if math.isnan(gap) else f", {100 * gap:.3g} % below this one"
+    time = "" if complete else "; the time ended before a proof"
+    return f"; no admissible counterfactual{goal} costs less than {bound:.3g}{above}{without}{time}"
+
+
+def none_in_words(wanted: Sequence[Any], min_proba: float | None) -> str:
+    """The message of a row that is proved to have no counterfactual of the classes `wanted`."""
+    proba = "" if min_proba is None else f" with probability {min_proba:g}"
+    return f"proved: no admissible row has class {' or '.join(map(str, wanted))}{proba}"
 
 
 def _route(how: How) -> str:

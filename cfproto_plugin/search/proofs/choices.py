@@ -77,8 +77,7 @@ class _Cost:
         self.goal = self.z if price.goal is None else float(price.goal[at])
         self.theta = price.theta if price.goal is not None else 0.0
         self.embedding = space.embeddings.get(at)
-        self.offset, self.factor = float(space.offset[at]), float(space.factor[at])
-        self.identity = space.is_identity
+        self.offset, self.factor = space.offset[at].astype(rows.table.dtype), space.factor[at].astype(rows.table.dtype)
 
     def __call__(self, value: Array) -> Array:
         """The cost (...) of values (...) in the table."""
@@ -94,12 +93,13 @@ class _Cost:
         moved = np.sign(pull) * max(abs(pull) - self.price.beta / 2, 0.0) / (1 + self.theta)
         if not moved and not np.isnan(self.original):
             return self.original
-        return float((self.z + moved) * self.factor + self.offset)
+        return float((self.z + moved) * float(self.factor) + float(self.offset))
 
     def _to_search(self, value: Array) -> Array:
         if self.embedding is not None:
             return np.asarray(self.embedding[value.astype(int)])
-        return np.asarray(np.nan_to_num((value - self.offset) / self.factor))
+        z = (value.astype(self.offset.dtype) - self.offset) / self.factor  # in the arithmetic of the search
+        return np.nan_to_num(z).astype(float)
 
 
 def _categories(space: FeatureSpace, rows: Rows, at: int, cost: _Cost, *, stays: bool) -> Choices:

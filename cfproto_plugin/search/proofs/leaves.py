@@ -14,6 +14,10 @@ from cfproto_plugin.search.proofs.choices import Choices
 from cfproto_plugin.search.proofs.reading import Nodes, Reading
 
 
+_MOST_CELLS = 4_000_000  # of the largest array
+_MOST_BITS = 1_000_000_000  # of all sets of choices
+
+
 class TooLargeError(Exception):
     """The trees have more leaves in reach than a program should have."""
 
@@ -34,14 +38,20 @@ class Splits(NamedTuple):
 
 
 def splits_of(reading: Reading, choices: list[Choices]) -> Splits:
-    """On which side of every split the choices lie."""
-    column, right, every = {}, {}, []
+    """On which side of every split the choices lie. Raises TooLargeError if that takes too much memory."""
+    column: dict[int, int] = {}
+    right: dict[int, int] = {}
+    size = 0
     for each in choices:
-        numbers, sides = reading.is_right(each.at, each.value)
-        for number, bits in zip(numbers.tolist(), as_bits(sides), strict=True):
-            column[number], right[number] = each.at, bits
-        every.append((1 << len(each.value)) - 1)
-    return Splits(column, right, every)
+        numbers = reading.splits_of(each.at)
+        size += len(numbers) * len(each.value)
+        if size > _MOST_BITS:
+            raise TooLargeError
+        for part in np.array_split(numbers, 1 + len(numbers) * len(each.value) // _MOST_CELLS):
+            sides = as_bits(reading.is_right(each.at, each.value, part))
+            column.update(dict.fromkeys(part.tolist(), each.at))
+            right.update(zip(part.tolist(), sides, strict=True))
+    return Splits(column, right, [(1 << len(each.value)) - 1 for each in choices])
 
 
 def as_bits(sides: Array) -> list[int]:

@@ -23,6 +23,7 @@ from cfproto_plugin.search.proofs.reading import Reading
 from cfproto_plugin.search.proofs.target import Condition, rounding
 
 _MOST_LEAVES = 60_000  # in reach, of all trees: HiGHS then holds some hundred megabytes
+_SHORTEST = 1e-3  # seconds
 _GAP = 1e-7  # relative gap at which HiGHS calls a program solved
 _LARGE = 100.0  # what the best known answer costs in the units of HiGHS, whose tolerances are 1e-6 and 1e-7
 SAFETY = 1e-6  # of the cost of the best known answer, by which its bound is lowered: a hundred times its tolerances
@@ -89,11 +90,11 @@ class Program:
             form = _add(form, self.is_any(place, 1 << choice))
         self._rows.append((form.terms, -np.inf, len(picked) - 1 - form.constant))
 
-    def solve(self, seconds: float, nodes: int | None = None) -> Outcome:
-        """Solve it, in so many seconds and branches."""
-        options = {"time_limit": max(seconds, 1e-3), "mip_rel_gap": _GAP}
-        if nodes is not None:
-            options["node_limit"] = nodes
+    def solve(self, seconds: float, *, root_only: bool = False) -> Outcome:
+        """Solve it, in so many seconds; root_only: bound it without branching."""
+        options: dict[str, float] = {"time_limit": max(seconds, _SHORTEST), "mip_rel_gap": _GAP}
+        if root_only:
+            options["node_limit"] = 1
         cost = np.zeros(self._count)
         cost[: len(self._cost)] = np.array(self._cost) * (_LARGE / self._unit)
         integrality = np.arange(self._count) < self._binary

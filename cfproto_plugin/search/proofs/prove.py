@@ -32,24 +32,23 @@ class Found(NamedTuple):
     """What is known of a row.
 
     bound: no admissible counterfactual costs less; infinite if there is none. table: (A,) the cheapest accepted point
-    that was found, cheaper than what was known; None for none. relaxed: a cheaper point keeps all that the program
-    knows of, and is no answer. complete: nothing was left undone. too_large: the model is.
+    that was found, cheaper than what was known; None for none. complete: nothing was left undone, by lack of time or
+    because only the root was asked for. too_large: the trees have too many leaves in reach.
     """
 
     bound: float
     table: Array | None
     cost: float
-    relaxed: bool = False
     complete: bool = True
     too_large: bool = False
 
 
-@dataclass
+@dataclass(frozen=True)
 class Limits:
-    """Until when, and how many branches a program may have; None for any number."""
+    """Until when; and whether a program is branched and solved again, or only bounded at its root."""
 
     deadline: float
-    nodes: int | None
+    root_only: bool = False
 
     def share(self, parts: int) -> float:
         """Seconds for one of so many parts of what is left."""
@@ -67,16 +66,17 @@ def prove(
 ) -> Found:
     """Bound what a counterfactual of one of the classes costs, and look for one that costs less than `best`."""
     found = Found(np.inf, None, best)
+    if limits.share(1) <= 0:
+        return Found(0.0, None, best, complete=False)
     if any(not len(each.value) for each in choices):
         return found
     for number, wanted in enumerate(classes):
         seconds = limits.share(len(classes) - number)
-        part = _of_class(reading, choices, wanted, judge, found.cost, (seconds, limits.nodes), max_changes)
+        part = _of_class(reading, choices, wanted, judge, found.cost, seconds, max_changes, root_only=limits.root_only)
         found = Found(
             min(found.bound, part.bound),
             found.table if part.table is None else part.table,
             part.cost,
-            found.relaxed or part.relaxed,
             found.complete and part.complete,
             found.too_large or part.too_large,
         )
@@ -94,11 +94,13 @@ def _of_class(
     wanted: Wanted,
     judge: Callable[[Array], Verdict],
     best: float,
-    limits: tuple[float, int | None],
+    seconds: float,
     max_changes: int | None,
+    *,
+    root_only: bool,
 ) -> Found:
     """Likewise for one class."""
-    end, nodes = time.perf_counter() + limits[0], limits[1]
+    end = time.perf_counter() + seconds
     choices = affordable(choices, best * (1 + SAFETY))
     if any(not len(each.value) for each in choices):
         return Found(best, None, best)
@@ -115,18 +117,18 @@ def _of_class(
         left = end - time.perf_counter()
         if left <= 0:
             return found._replace(complete=False)
-        outcome = program.solve(left, nodes)
+        outcome = program.solve(left, root_only=root_only)
         found = found._replace(bound=min(max(found.bound, outcome.bound), best))
         if outcome.infeasible or is_proved(found.bound, found.cost):
             return found
-        if outcome.picked is None:
+        if outcome.picked is None or root_only:
             return found._replace(complete=False)
         table = np.array([each.value[pick] for each, pick in zip(choices, outcome.picked, strict=True)])
         verdict = judge(table)
         if verdict.accepted and verdict.cost < found.cost:
             found = found._replace(table=table, cost=verdict.cost)
         if verdict.has_class or not outcome.solved:
-            return found._replace(complete=outcome.solved, relaxed=outcome.solved and not verdict.accepted)
+            return found._replace(complete=outcome.solved)
         if wanted.least_proba is not None:
             scores = program.scores(outcome.picked)
             program.require(tangent(reading.ensemble, wanted.label, wanted.least_proba, scores))

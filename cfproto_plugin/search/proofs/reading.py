@@ -24,8 +24,7 @@ class Nodes(NamedTuple):
 class Reading:
     """The splits of an ensemble in terms of the columns of a table.
 
-    A split is a column of the model, a threshold and the side of missing values. `places` has the attribute of the
-    table that it splits, and which of the attribute's columns that is.
+    A split is a column of the model, a threshold and the side of missing values.
     """
 
     def __init__(self, ensemble: TreeEnsemble, space: FeatureSpace, names: tuple[str, ...] | None) -> None:
@@ -52,27 +51,25 @@ class Reading:
         ]
         self._firsts: dict[int, Array] = {}
 
-    def splits_of(self, at: int) -> list[tuple[int, Array]]:
-        """For each of the user's columns of an attribute: its place among them, and the numbers (L,) of its splits."""
+    def splits_of(self, at: int) -> Array:
+        """The numbers (L,) of the splits of an attribute."""
         sources = self.space.columns.attributes[at].sources
-        found = [np.flatnonzero(self.column == self._column_of[source]) for source in sources]
-        return list(enumerate(found))
+        return np.flatnonzero(np.isin(self.column, [self._column_of[source] for source in sources]))
 
-    def is_right(self, at: int, value: Array) -> tuple[Array, Array]:
-        """Splits (L,) of an attribute, and which of its values (K,) in the table lie on their right: (L, K) bool."""
-        cells = self.space.columns.attributes[at].cells(value)
-        numbers, sides = [np.zeros(0, dtype=int)], [np.zeros((0, len(value)), dtype=bool)]
-        for place, splits in self.splits_of(at):
-            if not len(splits):
+    def is_right(self, at: int, value: Array, splits: Array) -> Array:
+        """Which values (K,) of an attribute, in the table, lie on the right of its splits (L,): (L, K) bool."""
+        attribute, found = self.space.columns.attributes[at], np.zeros((len(splits), len(value)), dtype=bool)
+        for source, cells in zip(attribute.sources, attribute.cells(value), strict=True):
+            here = np.flatnonzero(self.column[splits] == self._column_of[source])
+            if not len(here):
                 continue
             with np.errstate(over="ignore"):
-                cell = self._as_numbers(at, cells[place]).astype(self.ensemble.dtype)
+                cell = self._as_numbers(at, cells).astype(self.ensemble.dtype)
             missing = np.isnan(cell) | (cell == np.asarray(self.ensemble.missing, dtype=cell.dtype))
-            threshold = self.threshold[splits][:, None]
+            threshold = self.threshold[splits[here]][:, None]
             right = cell > threshold if self.ensemble.equal_left else cell >= threshold
-            numbers.append(splits)
-            sides.append(np.where(missing, ~self.missing_left[splits][:, None], right))
-        return np.concatenate(numbers), np.concatenate(sides)
+            found[here] = np.where(missing, ~self.missing_left[splits[here]][:, None], right)
+        return found
 
     def intervals(self, at: int, lower: float, upper: float) -> tuple[Array, Array]:
         """The intervals between the splits of a number from lower to upper: their first and last floats, (m,) each."""
@@ -85,7 +82,7 @@ class Reading:
     def _first_right(self, at: int) -> Array:
         """(m,) for every split of a number the smallest value on its right that the column can hold, ascending."""
         if at not in self._firsts:
-            ((_, splits),) = self.splits_of(at)
+            splits = self.splits_of(at)
             held, compared = self._held(at), np.dtype(self.ensemble.dtype)
             edge = self.threshold[splits].astype(compared)
             edge = edge[np.isfinite(edge)]
