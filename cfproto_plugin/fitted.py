@@ -236,11 +236,10 @@ def _default_k(prototypes: str, encoder: Adapted | None) -> int:
     return 1 if encoder is None or prototypes == "kdtree" else 5
 
 
-def check_certifiable(what: str, models: Models, columns: Columns) -> None:
+def check_certifiable(what: str, model: Adapted, columns: Columns, *, encoders: bool) -> None:
     """Refuse proofs about models that do not say their trees, or that do not decide by them alone."""
-    if models.encoder is not None or models.autoencoder is not None or len(columns.shape) > 1:
+    if encoders or len(columns.shape) > 1:
         raise ConfigError(f"{what} is for tables without encoders and autoencoders; leave it out")
-    model = models.classifier
     if model.trees is None:
         raise ConfigError(
             f"{what} needs the trees of the model, and {model.owner} does not give them. Adapters that do have "
@@ -257,7 +256,8 @@ def check_certifiable(what: str, models: Models, columns: Columns) -> None:
 def _check_settings(config: SearchConfig, models: Models, table: Columns, columns: int) -> None:
     """Refuse what only the data and the model can show to be wrong."""
     if config.certify is not None:
-        check_certifiable(f"certify={config.certify!r}", models, table)
+        encoders = models.encoder is not None or models.autoencoder is not None
+        check_certifiable(f"certify={config.certify!r}", models.classifier, table, encoders=encoders)
     if config.kappa and models.classifier.labels is not None:
         raise ConfigError(
             f"kappa is {config.kappa:g}, but the model decides by a rule of its own, so that probabilities need not "

@@ -10,6 +10,7 @@ import numpy as np
 from cfproto_plugin.fitted import Fitted
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.report.sentences import (
+    certificate_in_words,
     how_in_words,
     none_in_words,
     proof_in_words,
@@ -20,6 +21,7 @@ from cfproto_plugin.search.how import How
 from cfproto_plugin.search.intervals import Intervals
 from cfproto_plugin.search.judge import margin_of
 from cfproto_plugin.search.model import Answer
+from cfproto_plugin.search.proofs.certificate import Certificate
 from cfproto_plugin.search.proofs.certify import Proofs
 from cfproto_plugin.search.solve import Solved
 from cfproto_plugin.search.targets import names_of
@@ -135,8 +137,9 @@ class Lines:
         self.gap[first[proofs.proved]] = 0.0
         for i, line in enumerate(first):
             if proofs.infeasible[i] and self.label[line] < 0:
-                self.status[line : line + n], self.message[line : line + n] = "infeasible", none_in_words(
-                    names_of(self.fitted.classes[self.allowed[line]]), config.min_proba
+                self.status[line : line + n], self.message[line : line + n] = (
+                    "infeasible",
+                    none_in_words(names_of(self.fitted.classes[self.allowed[line]]), config.min_proba),
                 )
                 continue
             self.message[line] += proof_in_words(
@@ -148,6 +151,28 @@ class Lines:
                 left_out=proofs.left_out,
                 prototype=bool(config.theta),
             )
+
+    def certificate(self, at: Array, proofs: Proofs, seconds: Array) -> Certificate:
+        """What is proved of lines (m,), one per row; the others are settled already."""
+        classes, config = names_of(self.fitted.classes), self.fitted.config
+        bound = np.where(self.status == "found", 0.0, np.where(self.status == "infeasible", np.inf, np.nan))
+        exact, message = self.status == "found", self.message.copy()
+        bound[at], exact[at] = proofs.bound, proofs.proved
+        for i, line in enumerate(at):
+            wanted = [label for label, allowed in zip(classes, self.allowed[line], strict=True) if allowed]
+            message[line] = certificate_in_words(
+                wanted,
+                float(proofs.bound[i]),
+                exact=bool(proofs.proved[i]),
+                complete=bool(proofs.complete[i]),
+                too_large=bool(proofs.too_large[i]),
+                left_out=(*proofs.left_out, *(["theta"] if config.theta else [])),
+                min_proba=config.min_proba,
+            )
+        spent = np.zeros(len(self.group))
+        spent[at] = seconds
+        original = [None if label < 0 else classes[label] for label in self.answer.label]
+        return Certificate(bound, exact, np.array(original, dtype=object), message, spent)
 
     def _unmet(self, i: int, solved: Solved) -> str:
         """What a line that has an answer misses of what is wished for, in words."""

@@ -29,6 +29,8 @@ _UNTIL_POLISHED = {  # no point on the route had the class before it was polishe
     "path": "on the way to a prototype",
     "latent": "on the way to a prototype",
 }
+_TOO_LARGE = "no proof: the trees have too many leaves in reach"
+_NO_TIME = "no proof within the time"
 _MOVED = ", moved inside the rules"
 _ROUNDING = 1e-9
 
@@ -125,19 +127,48 @@ def proof_in_words(
     if proved:
         return f"; proved: no admissible counterfactual{goal} costs less"
     if too_large:
-        return "; no proof: the trees have too many leaves in reach"
+        return f"; {_TOO_LARGE}"
     if not complete and not bound:
-        return "; no proof within the time"
-    without = f", {both(left_out)} not counted" if left_out else ""
+        return f"; {_NO_TIME}"
     above = "" if math.isnan(gap) else f", {100 * gap:.3g} % below this one"
-    time = "" if complete else "; the time ended before a proof"
-    return f"; no admissible counterfactual{goal} costs less than {bound:.3g}{above}{without}{time}"
+    end = "" if complete else "; the time ended before a proof"
+    return f"; no admissible counterfactual{goal} costs less than {bound:.3g}{above}{_without(left_out)}{end}"
 
 
 def none_in_words(wanted: Sequence[Any], min_proba: float | None) -> str:
     """The message of a row that is proved to have no counterfactual of the classes `wanted`."""
     proba = "" if min_proba is None else f" with probability {min_proba:g}"
     return f"proved: no admissible row has class {' or '.join(map(str, wanted))}{proba}"
+
+
+def certificate_in_words(
+    wanted: Sequence[Any],
+    bound: float,
+    *,
+    exact: bool,
+    complete: bool,
+    too_large: bool,
+    left_out: Sequence[str],
+    min_proba: float | None,
+) -> str:
+    """What is proved of a row: no change that costs less than the bound leads to one of the classes `wanted`."""
+    if math.isinf(bound):
+        return none_in_words(wanted, min_proba)
+    if too_large:
+        return _TOO_LARGE
+    if not complete and not bound:
+        return _NO_TIME
+    names = " or ".join(map(str, wanted))
+    proba = "" if min_proba is None else f" with probability {min_proba:g}"
+    end = ", and one that costs as much does" if exact else ""
+    end += "" if complete else "; more time may prove more"
+    return (
+        f"no admissible change that costs less than {bound:.3g} leads to class {names}{proba}{_without(left_out)}{end}"
+    )
+
+
+def _without(left_out: Sequence[str]) -> str:
+    return f", {both(left_out)} not counted" if left_out else ""
 
 
 def _route(how: How) -> str:

@@ -6,7 +6,7 @@ choice, and so is the row's own value.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,8 +41,8 @@ class Choices(NamedTuple):
     def take(self, kept: Array) -> Choices:
         """Some of them (K,) bool."""
         own = int(kept[: self.own].sum()) if self.own >= 0 and kept[self.own] else -1
-        parts = (part[kept] for part in (self.value, self.cost, self.low, self.high))
-        return Choices(self.at, *parts, own, self.ordered)
+        value, cost, low, high = (part[kept] for part in (self.value, self.cost, self.low, self.high))
+        return Choices(self.at, value, cost, low, high, own, self.ordered)
 
 
 def choices_of(space: FeatureSpace, rows: Rows, reading: Reading, price: Price, *, apart: bool) -> list[Choices]:
@@ -99,7 +99,7 @@ class _Cost:
         if self.embedding is not None:
             return np.asarray(self.embedding[value.astype(int)])
         z = (value.astype(self.offset.dtype) - self.offset) / self.factor  # in the arithmetic of the search
-        return np.nan_to_num(z).astype(float)
+        return np.asarray(np.nan_to_num(z), dtype=float)
 
 
 def _categories(space: FeatureSpace, rows: Rows, at: int, cost: _Cost, *, stays: bool) -> Choices:
@@ -130,9 +130,7 @@ def _numbers(
     return Choices(at, value, cost(value), low, high, -1, ordered=True)
 
 
-def _with_own(
-    at: int, original: float, value: Array, low: Array, high: Array, cost: _Cost, *, apart: bool
-) -> Choices:
+def _with_own(at: int, original: float, value: Array, low: Array, high: Array, cost: _Cost, *, apart: bool) -> Choices:
     """The choices with the row's own value: in place of its interval, or beside it where another value is cheaper."""
     own = np.array([original])
     price = cost(value)
@@ -154,7 +152,7 @@ def _with_own(
     return Choices(at, value, np.insert(price, place, own_cost), low, high, place, ordered=True)
 
 
-def _admissible(space: FeatureSpace, at: int, low: Array, high: Array, dtype: np.dtype) -> tuple[Array, Array]:  # type: ignore[type-arg]
+def _admissible(space: FeatureSpace, at: int, low: Array, high: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
     """The smallest and the largest numbers inside intervals (m,) that the column can hold; without empty ones."""
     grid = space.rules.grid
     if at in grid.listed:

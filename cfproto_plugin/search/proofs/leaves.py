@@ -13,7 +13,6 @@ from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.proofs.choices import Choices
 from cfproto_plugin.search.proofs.reading import Nodes, Reading
 
-
 _MOST_CELLS = 4_000_000  # of the largest array
 _MOST_BITS = 1_000_000_000  # of all sets of choices
 

@@ -73,7 +73,7 @@ class Program:
         slack = rounding(self.ensemble, condition)
         if unit > 2 * slack:  # all sums are multiples of it
             slack = -unit / 2 if condition.strict else unit / 2
-        self._rows.append(({column: float(part) for part, column in parts if part}, least - slack, np.inf))
+        self._rows.append(({column: float(part) for part, column in parts if part}, float(least) - slack, np.inf))
 
     def limit_changes(self, most: int) -> None:
         """Ask for no more than so many changed columns."""
@@ -128,6 +128,10 @@ class Program:
         if high < k - 1:
             terms[start + high] = -1.0
         return Form(0.0 if low else 1.0, terms)
+
+    def table(self, picked: Array) -> Array:
+        """The cheapest values (A,) of a combination of choices (A,)."""
+        return np.array([each.value[pick] for each, pick in zip(self.choices, picked, strict=True)])
 
     def scores(self, picked: Array) -> Array:
         """The scores (m,) of a combination of choices (A,), before the link."""
@@ -196,9 +200,7 @@ class Program:
             for side in _sides(parts, splits.every[at], ordered=self._ordered[at], k=len(self.choices[at].value)):
                 form = self.is_any(at, side)
                 needing = {column: 1.0 for bits, column in parts if not bits & ~side}
-                self._rows.append(
-                    ({**needing, **{v: -c for v, c in form.terms.items()}}, -np.inf, form.constant)
-                )
+                self._rows.append(({**needing, **{v: -c for v, c in form.terms.items()}}, -np.inf, form.constant))
 
     def _fixed_parts(self, condition: Condition) -> list[float]:
         return [float(value @ condition.weights) for value in self._alone]

@@ -31,13 +31,12 @@ class Verdict(NamedTuple):
 class Found(NamedTuple):
     """What is known of a row.
 
-    bound: no admissible counterfactual costs less; infinite if there is none. table: (A,) the cheapest accepted point
-    that was found, cheaper than what was known; None for none. complete: nothing was left undone, by lack of time or
-    because only the root was asked for. too_large: the trees have too many leaves in reach.
+    bound: no admissible counterfactual costs less; infinite if there is none. cost: of the cheapest that is known.
+    complete: nothing was left undone, by lack of time or because only the root was asked for. too_large: the trees have
+    too many leaves in reach.
     """
 
     bound: float
-    table: Array | None
     cost: float
     complete: bool = True
     too_large: bool = False
@@ -55,27 +54,38 @@ class Limits:
         return (self.deadline - time.perf_counter()) / max(parts, 1)
 
 
-def prove(
-    reading: Reading,
-    choices: list[Choices],
-    classes: list[Wanted],
-    judge: Callable[[Array], Verdict],
-    best: float,
-    limits: Limits,
-    max_changes: int | None,
-) -> Found:
+@dataclass(frozen=True)
+class Question:
+    """What is asked about one row."""
+
+    reading: Reading
+    choices: list[Choices]
+    classes: list[Wanted]
+    judge: Callable[[Array], Verdict]
+    max_changes: int | None
+
+
+def prove(question: Question, best: float, limits: Limits) -> Found:
     """Bound what a counterfactual of one of the classes costs, and look for one that costs less than `best`."""
-    found = Found(np.inf, None, best)
+    found = _of_all(question, best, limits)
+    if np.isinf(best) and found.complete and np.isfinite(found.cost) and not is_proved(found.bound, found.cost):
+        again = _of_all(question, found.cost, limits)  # with an answer to begin with the tolerances are smaller
+        found = again._replace(bound=max(found.bound, again.bound))
+    return found
+
+
+def _of_all(question: Question, best: float, limits: Limits) -> Found:
+    """Likewise, the classes one after the other."""
+    found = Found(np.inf, best)
     if limits.share(1) <= 0:
-        return Found(0.0, None, best, complete=False)
-    if any(not len(each.value) for each in choices):
+        return Found(0.0, best, complete=False)
+    if any(not len(each.value) for each in question.choices):
         return found
-    for number, wanted in enumerate(classes):
-        seconds = limits.share(len(classes) - number)
-        part = _of_class(reading, choices, wanted, judge, found.cost, seconds, max_changes, root_only=limits.root_only)
+    for number, wanted in enumerate(question.classes):
+        end = time.perf_counter() + limits.share(len(question.classes) - number)
+        part = _of_class(question, wanted, found.cost, Limits(end, limits.root_only))
         found = Found(
             min(found.bound, part.bound),
-            found.table if part.table is None else part.table,
             part.cost,
             found.complete and part.complete,
             found.too_large or part.too_large,
@@ -85,52 +95,49 @@ def prove(
 
 def is_proved(bound: float, cost: float) -> bool:
     """Whether a bound is the cost itself, up to rounding."""
-    return bool(cost - bound <= PROVED * cost)
+    return bool(np.isfinite(cost) and cost - bound <= PROVED * cost)
 
 
-def _of_class(
-    reading: Reading,
-    choices: list[Choices],
-    wanted: Wanted,
-    judge: Callable[[Array], Verdict],
-    best: float,
-    seconds: float,
-    max_changes: int | None,
-    *,
-    root_only: bool,
-) -> Found:
+def _of_class(question: Question, wanted: Wanted, best: float, limits: Limits) -> Found:
     """Likewise for one class."""
-    end = time.perf_counter() + seconds
-    choices = affordable(choices, best * (1 + SAFETY))
+    choices = affordable(question.choices, best * (1 + SAFETY))
     if any(not len(each.value) for each in choices):
-        return Found(best, None, best)
-    found = Found(sum(float(each.cost.min()) for each in choices) * (1 - SAFETY), None, best)
+        return Found(best, best)
+    found = Found(sum(float(each.cost.min()) for each in choices) * (1 - SAFETY), best)
     try:
-        program = Program(reading, choices, splits_of(reading, choices), best)
+        program = _program(question, choices, wanted, best)
     except TooLargeError:
         return found._replace(complete=False, too_large=True)
-    for condition in wanted.conditions:
-        program.require(condition)
-    if max_changes is not None:
-        program.limit_changes(max_changes)
     for _ in range(_ROUNDS):
-        left = end - time.perf_counter()
-        if left <= 0:
-            return found._replace(complete=False)
-        outcome = program.solve(left, root_only=root_only)
+        if limits.share(1) <= 0:
+            break
+        outcome = program.solve(limits.share(1), root_only=limits.root_only)
         found = found._replace(bound=min(max(found.bound, outcome.bound), best))
         if outcome.infeasible or is_proved(found.bound, found.cost):
             return found
-        if outcome.picked is None or root_only:
-            return found._replace(complete=False)
-        table = np.array([each.value[pick] for each, pick in zip(choices, outcome.picked, strict=True)])
-        verdict = judge(table)
+        if outcome.picked is None or limits.root_only:
+            break
+        verdict = question.judge(program.table(outcome.picked))
         if verdict.accepted and verdict.cost < found.cost:
-            found = found._replace(table=table, cost=verdict.cost)
+            found = found._replace(cost=verdict.cost)
         if verdict.has_class or not outcome.solved:
             return found._replace(complete=outcome.solved)
-        if wanted.least_proba is not None:
-            scores = program.scores(outcome.picked)
-            program.require(tangent(reading.ensemble, wanted.label, wanted.least_proba, scores))
-        program.forbid(outcome.picked)
+        _leave_out(program, wanted, outcome.picked)
     return found._replace(complete=False)
+
+
+def _program(question: Question, choices: list[Choices], wanted: Wanted, best: float) -> Program:
+    """The program of one class."""
+    program = Program(question.reading, choices, splits_of(question.reading, choices), best)
+    for condition in wanted.conditions:
+        program.require(condition)
+    if question.max_changes is not None:
+        program.limit_changes(question.max_changes)
+    return program
+
+
+def _leave_out(program: Program, wanted: Wanted, picked: Array) -> None:
+    """Leave out choices (A,) to which the model does not give the class; all values that they stand for are alike."""
+    if wanted.least_proba is not None:
+        program.require(tangent(program.ensemble, wanted.label, wanted.least_proba, program.scores(picked)))
+    program.forbid(picked)

@@ -96,9 +96,7 @@ def _at_least(ensemble: TreeEnsemble, k: int, label: int, proba: float) -> list[
         weights[label] = 1
         return [Condition(weights, proba * ensemble.divisor, strict=False)]
     least = _log_odds(proba) * ensemble.divisor
-    return [
-        Condition(_difference(ensemble, label, other), least, strict=False) for other in range(k) if other != label
-    ]
+    return [Condition(_difference(ensemble, label, other), least, strict=False) for other in range(k) if other != label]
 
 
 def _at_most(ensemble: TreeEnsemble, k: int, label: int, proba: float) -> list[Condition]:

@@ -17,7 +17,8 @@ from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingCla
 from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier
 
-from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig, explainer as module
+from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
+from cfproto_plugin import explainer as module
 
 QUICK, ALL = 100, 1000
 MOST = 150_000  # points of one row; cases with more are made smaller by fixed columns
