@@ -27,8 +27,7 @@ _SHORTEST = 1e-3  # seconds
 _GAP = 1e-7  # relative gap at which HiGHS calls a program solved
 _LARGE = 100.0  # what the best known answer costs in the units of HiGHS, whose tolerances are 1e-6 and 1e-7
 SAFETY = 1e-6  # of the cost of the best known answer, by which its bound is lowered: a hundred times its tolerances
-_WHOLE = 1e-9  # relative distance from a whole number
-_OPTIMAL, _LIMIT, _INFEASIBLE = 0, 1, 2  # status of milp
+_OPTIMAL, _INFEASIBLE = 0, 2  # status of milp
 
 
 class Outcome(NamedTuple):
@@ -69,18 +68,17 @@ class Program:
         base = float(self.ensemble.base @ condition.weights)
         parts = [(leaf.value @ condition.weights, column) for leaf, column in self._trees]
         least = condition.least - base - self._fixed @ condition.weights
-        unit = _unit(np.array([*(part for part, _ in parts), *self._fixed_parts(condition), base, condition.least]))
-        slack = rounding(self.ensemble, condition)
-        if unit > 2 * slack:  # all sums are multiples of it
+        slack, unit = rounding(self.ensemble, condition), self._exact_unit(condition)
+        if unit:  # ties are exact, and what is no tie differs by it at least
             slack = -unit / 2 if condition.strict else unit / 2
         self._rows.append(({column: float(part) for part, column in parts if part}, float(least) - slack, np.inf))
 
     def limit_changes(self, most: int) -> None:
         """Ask for no more than so many changed columns."""
-        kept, count = Form(0.0, {}), 0
+        kept = Form(0.0, {})
         for place, each in enumerate(self.choices):
             if each.own >= 0:
-                kept, count = _add(kept, self.is_any(place, 1 << each.own)), count + 1
+                kept = _add(kept, self.is_any(place, 1 << each.own))
         self._rows.append((kept.terms, len(self.choices) - most - kept.constant, np.inf))
 
     def forbid(self, picked: Array) -> None:
@@ -202,8 +200,11 @@ class Program:
                 needing = {column: 1.0 for bits, column in parts if not bits & ~side}
                 self._rows.append(({**needing, **{v: -c for v, c in form.terms.items()}}, -np.inf, form.constant))
 
-    def _fixed_parts(self, condition: Condition) -> list[float]:
-        return [float(value @ condition.weights) for value in self._alone]
+    def _exact_unit(self, condition: Condition) -> float:
+        """Of the scores that a condition compares, see `_exact_unit`."""
+        leaves = [leaf.value for leaf, _ in self._trees]
+        scores = np.stack([*leaves, *self._alone, self.ensemble.base])[:, condition.weights != 0]
+        return _exact_unit(np.append(scores.ravel(), condition.least))
 
     def _constraints(self) -> LinearConstraint:
         entries = [len(terms) for terms, _, _ in self._rows]
@@ -244,13 +245,14 @@ def _is_upper(bits: int, k: int) -> bool:
     return not bits or bits + (bits & -bits) == 1 << k
 
 
-def _unit(values: Array) -> float:
-    """The smallest of the values (n,) if all are multiples of it, else 0."""
+def _exact_unit(values: Array) -> float:
+    """A power of two of which all values (n,) are multiples, if their sums round to nothing in float32; else 0."""
     sizes = np.abs(values[values != 0])
     if not len(sizes):
         return 0.0
-    multiples = sizes / sizes.min()
-    return float(sizes.min()) if (np.abs(multiples - np.rint(multiples)) <= _WHOLE * multiples).all() else 0.0
+    unit = float(2.0 ** np.floor(np.log2(sizes.min())))
+    whole = bool((sizes % unit == 0).all()) and float(sizes.sum()) < unit / np.finfo(np.float32).eps
+    return unit if whole else 0.0
 
 
 def _add(one: Form, other: Form) -> Form:

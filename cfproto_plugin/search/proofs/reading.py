@@ -117,10 +117,11 @@ def _smallest(edge: Array, held: np.dtype[Any]) -> Array:
     """The smallest floats (m,) of a dtype that are at least the edge (m,) when they are rounded to its dtype."""
     if held.itemsize <= edge.itemsize:
         near = edge.astype(held)
-        return np.where(near < edge, np.nextafter(near, held.type(np.inf)), near)
+        return np.asarray(np.where(near < edge, np.nextafter(near, held.type(np.inf)), near))
     below = np.nextafter(edge, edge.dtype.type(-np.inf))
     middle = (below.astype(held) + edge.astype(held)) / 2
-    return np.where(middle.astype(edge.dtype) >= edge, middle, np.nextafter(middle, held.type(np.inf)))
+    above = np.nextafter(middle, held.type(np.inf))
+    return np.asarray(np.where(middle.astype(edge.dtype) >= edge, middle, above))
 
 
 def _model_columns(space: FeatureSpace, count: int, names: tuple[str, ...] | None) -> list[int]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from cfproto_plugin.protocols import Array, TreeEnsemble
 
+_ROUNDING = 1e-6  # of a probability in float32, with room to spare: thresholds are lowered by it
 _LEAST_ODDS = 1e-300
 
 
@@ -65,7 +66,7 @@ def tangent(ensemble: TreeEnsemble, label: int, least: float, scores: Array) -> 
     logs = float(np.log(shifted.sum()) + scores.max())
     weights = -proba
     weights[label] += 1
-    bound = float(np.log(least)) + logs - float(proba @ scores)
+    bound = float(np.log(max(least - _ROUNDING, _LEAST_ODDS))) + logs - float(proba @ scores)
     return Condition(weights, bound * ensemble.divisor, strict=False)
 
 
@@ -85,7 +86,9 @@ def rounding(ensemble: TreeEnsemble, condition: Condition) -> float:
 
 def _leads(ensemble: TreeEnsemble, label: int, other: int, kappa: float) -> Condition:
     """p(label) - p(other) >= kappa; without kappa a tie goes to the first class."""
-    least = kappa if ensemble.link == "identity" else _log_odds((1 + kappa) / 2)
+    least = 0.0
+    if kappa:
+        least = kappa - _ROUNDING if ensemble.link == "identity" else _log_odds((1 + kappa) / 2 - _ROUNDING)
     return Condition(_difference(ensemble, label, other), least * ensemble.divisor, strict=label > other)
 
 
@@ -94,15 +97,15 @@ def _at_least(ensemble: TreeEnsemble, k: int, label: int, proba: float) -> list[
     if ensemble.link == "identity":
         weights = np.zeros(len(ensemble.base))
         weights[label] = 1
-        return [Condition(weights, proba * ensemble.divisor, strict=False)]
-    least = _log_odds(proba) * ensemble.divisor
+        return [Condition(weights, (proba - _ROUNDING) * ensemble.divisor, strict=False)]
+    least = _log_odds(proba - _ROUNDING) * ensemble.divisor
     return [Condition(_difference(ensemble, label, other), least, strict=False) for other in range(k) if other != label]
 
 
 def _at_most(ensemble: TreeEnsemble, k: int, label: int, proba: float) -> list[Condition]:
     """P(label) <= proba; nothing for a softmax of several classes, where that is not linear."""
     if ensemble.link == "identity":
-        (at_least,) = _at_least(ensemble, k, label, proba)
+        (at_least,) = _at_least(ensemble, k, label, proba + 2 * _ROUNDING)
         return [Condition(-at_least.weights, -at_least.least, strict=False)]
     if k > 2:  # noqa: PLR2004 classes
         return []
