@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from cfproto_plugin.search.model import Answer
 from cfproto_plugin.search.proofs.choices import Price, choices_of
 from cfproto_plugin.search.proofs.prove import Found, Limits, Question, Verdict, is_proved, prove
 from cfproto_plugin.search.proofs.reading import Reading
+from cfproto_plugin.search.proofs.related import broken_columns, linear_relations, moved_columns, named_columns
 from cfproto_plugin.search.proofs.target import Wanted, wanted_classes, wanted_intervals
 from cfproto_plugin.search.solve import Solved
 
@@ -96,10 +98,15 @@ class _Line:
         judge, task = self.judge, self.judge.task
         goal = None if self.goal is None else judge.space.to_search(self.goal)[0]
         price = Price(task.config.beta, task.config.few_changes or 0.0, judge.theta, goal)
-        most = task.config.max_changes
-        choices = choices_of(task.space, task.rows.take(self.row), self.reading, price, apart=most is not None)
+        most, rows = task.config.max_changes, task.rows.take(self.row)
+        relations, _ = linear_relations(task.space)
+        named = named_columns(relations)
+        choices = choices_of(task.space, rows, self.reading, price, apart=most is not None, related=named)
+        moved = moved_columns(task.space, rows, choices, price, named)
         best = np.inf if self.known is None else self.known.cost
-        return prove(Question(self.reading, choices, self._wanted(), self._verdict, most), best, limits)
+        broken = partial(broken_columns, task.space)
+        question = Question(self.reading, choices, self._wanted(), self._verdict, most, relations, moved, broken)
+        return prove(question, best, limits)
 
     def _wanted(self) -> list[Wanted]:
         """The classes that the line may have, that of its answer first: a cheap one makes the other programs small."""
@@ -186,7 +193,7 @@ def _left_out(judge: Judge, model: Adapted) -> tuple[str, ...]:
     several = ensemble is not None and ensemble.link == "softmax" and task.allowed.shape[1] > 2  # noqa: PLR2004 classes
     capped = task.intervals is not None and bool((task.intervals.high < 1).any())
     found = {
-        "relations": bool(task.space.rules.relations),
+        "relations": not linear_relations(task.space)[1],
         "min_typicality": floors.typicality is not None and floors.least_typicality.least > 0,
         "min_stability": floors.copies is not None and floors.least_stability.least > 0,
         "kappa": several and task.config.kappa > 0,

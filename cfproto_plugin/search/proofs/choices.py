@@ -6,6 +6,7 @@ choice, and so is the row's own value.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.proofs.reading import Reading
 from cfproto_plugin.tables.space import FeatureSpace, Rows
 
+_FINE = 1000  # values of a grid that become a choice each, where a relation depends on the value
 _NEAR = np.arange(-2, 3)  # steps from the multiple that is nearest to an end of an interval
 _ROUNDING = 1e-9  # how far a multiple may lie outside of a bound that it stands for, relatively
 
@@ -45,10 +47,13 @@ class Choices(NamedTuple):
         return Choices(self.at, value, cost, low, high, own, self.ordered)
 
 
-def choices_of(space: FeatureSpace, rows: Rows, reading: Reading, price: Price, *, apart: bool) -> list[Choices]:
+def choices_of(
+    space: FeatureSpace, rows: Rows, reading: Reading, price: Price, *, apart: bool, related: Set[int] = frozenset()
+) -> list[Choices]:
     """The choices of every column of one row, rows (1, A).
 
     apart: a cheaper value between the same splits does not replace the row's own, because it counts as a change.
+    related: the columns whose values matter in relations, not only their side of the splits.
     """
     stays = space.may_stay(rows)[0]
     found = []
@@ -56,6 +61,8 @@ def choices_of(space: FeatureSpace, rows: Rows, reading: Reading, price: Price, 
         cost = _Cost(space, rows, price, at)
         if at in space.embeddings:
             found.append(_categories(space, rows, at, cost, stays=bool(stays[at])))
+        elif at in related:
+            found.append(_values(space, rows, reading, at, cost, stays=bool(stays[at])))
         else:
             found.append(_numbers(space, rows, reading, at, cost, stays=bool(stays[at]), apart=apart))
     return found
@@ -128,6 +135,30 @@ def _numbers(
     if stays:
         return _with_own(at, original, value, low, high, cost, apart=apart)
     return Choices(at, value, cost(value), low, high, -1, ordered=True)
+
+
+def _values(space: FeatureSpace, rows: Rows, reading: Reading, at: int, cost: _Cost, *, stays: bool) -> Choices:
+    """Every value of a grid, or the intervals with the row's own value apart; a missing value satisfies no relation."""
+    original, lower, upper = (float(part[0, at]) for part in (rows.table, rows.lower, rows.upper))
+    grid, rules = space.rules.grid, space.rules
+    missing = np.isnan(original)
+    low = high = np.zeros(0)
+    if not rules.fixed[at] and not (missing and (rules.rising[at] or rules.falling[at])):
+        low, high = reading.intervals(at, lower, upper, () if missing else (original,))
+        low, high = _admissible(space, at, low, high, rows.table.dtype)
+        if at in grid.listed:
+            values = grid.values(at, rows.table.dtype).astype(float)
+            low = high = values[(values >= lower) & (values <= upper)]
+        elif grid.step[at] > 0 and len(low) and (high[-1] - low[0]) / grid.step[at] < _FINE:
+            count = np.arange(np.rint(low[0] / grid.step[at]), np.rint(high[-1] / grid.step[at]) + 1)
+            low = high = np.clip(grid.multiple_of(np.array([at]), count), lower, upper)
+    apart = ~((low == original) & (high == original))
+    low, high = low[apart], high[apart]
+    value, place = _cheapest(space, at, low, high, cost), -1
+    if stays and not missing:
+        place = int(np.searchsorted(low, original))
+        low, high, value = (np.insert(part, place, original) for part in (low, high, value))
+    return Choices(at, value, cost(value), low, high, place, ordered=True)
 
 
 def _with_own(at: int, original: float, value: Array, low: Array, high: Array, cost: _Cost, *, apart: bool) -> Choices:

@@ -10,6 +10,8 @@ c_0 + sum (c_i - c_(i-1)) u_i for numbers, sum c_i u_i for categories.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +22,9 @@ from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.proofs.choices import Choices
 from cfproto_plugin.search.proofs.leaves import Leaf, Splits, leaves_in_reach
 from cfproto_plugin.search.proofs.reading import Reading
+from cfproto_plugin.search.proofs.related import Moved, repaired
 from cfproto_plugin.search.proofs.target import Condition, rounding
+from cfproto_plugin.tables.relations import Linear
 
 _MOST_LEAVES = 60_000  # in reach, of all trees: HiGHS then holds some hundred megabytes
 _SHORTEST = 1e-3  # seconds
@@ -37,6 +41,8 @@ class Outcome(NamedTuple):
     picked: Array | None
     solved: bool
     infeasible: bool
+    d: Mapping[int, float] = MappingProxyType({})  # by column of relations: how far it moves
+    q: Mapping[int, float] = MappingProxyType({})  # and what the program thinks that this costs
 
 
 class Form(NamedTuple):
@@ -62,6 +68,8 @@ class Program:
         self._offset = [self._columns_of(each, splits) for each in choices]
         self._binary = self._count
         self._trees = self._leaves_of(reading, splits)
+        self._moved: dict[int, tuple[Moved, int]] = {}  # by column: the variable d; q comes after it
+        self._relations: tuple[Linear, ...] = ()
 
     def require(self, condition: Condition) -> None:
         """Ask for a condition on the scores, relaxed by what the model's own arithmetic may round."""
@@ -73,6 +81,32 @@ class Program:
             slack = -unit / 2 if condition.strict else unit / 2
         self._rows.append(({column: float(part) for part, column in parts if part}, float(least) - slack, np.inf))
 
+    def relate(self, relations: tuple[Linear, ...], moved: Mapping[int, Moved]) -> None:
+        """Ask for linear relations; moved: the columns that have variables for how far they move."""
+        self._relations = relations
+        for at, column in moved.items():
+            self._move(column, self.choices[at])
+        for linear in relations:
+            form = Form(-linear.bound, {})
+            for at in np.flatnonzero(linear.weights).tolist():
+                form = _add(form, self._value(at), float(linear.weights[at]))
+            size = max((abs(c) for c in form.terms.values()), default=1.0)
+            terms = {variable: c / size for variable, c in form.terms.items()}
+            low, high = (
+                (-np.inf if linear.sense in {"<", "<="} else 0.0),
+                (np.inf if linear.sense in {">", ">="} else 0.0),
+            )
+            self._rows.append((terms, low - form.constant / size, high - form.constant / size))
+
+    def refine(self, d: Mapping[int, float], q: Mapping[int, float]) -> bool:
+        """Draw tangents where columns have moved by d and cost more than q; False if none does."""
+        drawn = False
+        for at, (column, variable) in self._moved.items():
+            if column.cost(np.array(d[at])) - q[at] > SAFETY * self._unit:
+                self._tangent(column, variable, d[at])
+                drawn = True
+        return drawn
+
     def limit_changes(self, most: int) -> None:
         """Ask for no more than so many changed columns."""
         kept = Form(0.0, {})
@@ -81,27 +115,30 @@ class Program:
                 kept = _add(kept, self.is_any(place, 1 << each.own))
         self._rows.append((kept.terms, len(self.choices) - most - kept.constant, np.inf))
 
-    def forbid(self, picked: Array) -> None:
-        """Leave out one combination of choices (A,)."""
+    def forbid(self, picked: Array, places: Iterable[int] | None = None) -> None:
+        """Leave out a combination of choices (A,), of some columns or of all."""
+        places = range(len(picked)) if places is None else list(places)
         form = Form(0.0, {})
-        for place, choice in enumerate(picked.tolist()):
-            form = _add(form, self.is_any(place, 1 << choice))
-        self._rows.append((form.terms, -np.inf, len(picked) - 1 - form.constant))
+        for place in places:
+            form = _add(form, self.is_any(place, 1 << int(picked[place])))
+        self._rows.append((form.terms, -np.inf, len(places) - 1 - form.constant))
 
     def solve(self, seconds: float, *, root_only: bool = False) -> Outcome:
         """Solve it, in so many seconds; root_only: bound it without branching."""
         options: dict[str, float] = {"time_limit": max(seconds, _SHORTEST), "mip_rel_gap": _GAP}
         if root_only:
             options["node_limit"] = 1
-        cost = np.zeros(self._count)
-        cost[: len(self._cost)] = np.array(self._cost) * (_LARGE / self._unit)
-        integrality = np.arange(self._count) < self._binary
+        cost, low, high = np.zeros(self._count), np.zeros(self._count), np.ones(self._count)
+        cost[: len(self._cost)] = np.array(self._cost) * self._scale
+        for _, variable in self._moved.values():
+            low[variable], high[variable], high[variable + 1] = -np.inf, np.inf, np.inf
+            cost[variable + 1] = 1.0
         if not self._count:
             return self._trivial()
         found = milp(
             cost,
-            integrality=integrality.astype(int),
-            bounds=Bounds(0, 1),
+            integrality=(np.arange(self._count) < self._binary).astype(int),
+            bounds=Bounds(low, high),
             constraints=self._constraints(),
             options=options,
         )
@@ -109,10 +146,13 @@ class Program:
             return Outcome(np.inf, None, solved=True, infeasible=True)
         bound = self._least()
         if found.mip_dual_bound is not None and np.isfinite(found.mip_dual_bound):
-            solved = found.mip_dual_bound * (self._unit / _LARGE) + self._constant
+            solved = found.mip_dual_bound / self._scale + self._constant
             bound = max(bound, solved - SAFETY * max(self._unit, abs(solved)))
-        picked = None if found.x is None else self._picked(found.x)
-        return Outcome(bound, picked, found.status == _OPTIMAL, infeasible=False)
+        if found.x is None:
+            return Outcome(bound, None, solved=False, infeasible=False)
+        d = {at: float(found.x[variable]) for at, (_, variable) in self._moved.items()}
+        q = {at: float(found.x[variable + 1]) / self._scale for at, (_, variable) in self._moved.items()}
+        return Outcome(bound, self._picked(found.x), found.status == _OPTIMAL, infeasible=False, d=d, q=q)
 
     def is_any(self, place: int, bits: int) -> Form:
         """The form that is 1 if a column takes one of these choices, else 0; of numbers, choices without a gap."""
@@ -127,9 +167,17 @@ class Program:
             terms[start + high] = -1.0
         return Form(0.0 if low else 1.0, terms)
 
-    def table(self, picked: Array) -> Array:
-        """The cheapest values (A,) of a combination of choices (A,)."""
-        return np.array([each.value[pick] for each, pick in zip(self.choices, picked, strict=True)])
+    def table(self, outcome: Outcome) -> Array:
+        """The values (A,) that were picked: of every choice the cheapest, if no relation asks for another."""
+        pairs = list(zip(self.choices, [] if outcome.picked is None else outcome.picked, strict=True))
+        found = np.array([each.value[pick] for each, pick in pairs])
+        room = {}
+        for at, (column, _) in self._moved.items():
+            each, pick = pairs[at]
+            room[at] = float(each.low[pick]), float(each.high[pick])
+            if pick != each.own:
+                found[at] = np.clip(column.original + column.factor * outcome.d[at], *room[at])
+        return repaired(found, self._relations, room)
 
     def scores(self, picked: Array) -> Array:
         """The scores (m,) of a combination of choices (A,), before the link."""
@@ -138,6 +186,52 @@ class Program:
             if all(bits >> int(picked[at]) & 1 for at, bits in leaf.box.items()):
                 total = total + leaf.value
         return np.asarray(total / self.ensemble.divisor)
+
+    @property
+    def _scale(self) -> float:
+        return _LARGE / self._unit
+
+    def _move(self, column: Moved, each: Choices) -> None:
+        """Variables d and q of a column: d in the interval of its choice, q at least what its choice and d cost."""
+        d, q = self._count, self._count + 1
+        self._count += 2
+        self._moved[column.at] = column, d
+        start, k = self._offset[column.at], len(each.value)
+        fee = column.price.few_changes * (np.arange(k) != each.own)
+        for values, low, high in (
+            (column.step(each.low), 0.0, np.inf),
+            (column.step(each.high), -np.inf, 0.0),
+        ):
+            form = _add(Form(0.0, {d: 1.0}), self._weighted(column.at, values), -1.0)
+            self._rows.append((form.terms, low - form.constant, high - form.constant))
+        form = _add(Form(0.0, {q: 1.0}), self._weighted(column.at, (each.cost - fee) * self._scale), -1.0)
+        self._rows.append((form.terms, -form.constant, np.inf))
+        if k == 1 or self._ordered[column.at]:
+            self._constant += float(fee[0] - each.cost[0])
+            self._cost[start : start + k - 1] = np.diff(fee).tolist()
+        else:
+            self._cost[start : start + k] = fee.tolist()
+        for at in column.first_tangents(each):
+            self._tangent(column, d, float(at))
+
+    def _tangent(self, column: Moved, variable: int, at: float) -> None:
+        """Q >= cost(at) + slope(at) · (d - at)."""
+        cost, slope = (float(part(np.array(at))) * self._scale for part in (column.cost, column.slope))
+        self._rows.append(({variable + 1: 1.0, variable: -slope}, cost - slope * at, np.inf))
+
+    def _value(self, at: int) -> Form:
+        """The value of a column of numbers."""
+        if at in self._moved:
+            column, variable = self._moved[at]
+            return Form(column.original, {variable: column.factor})
+        return self._weighted(at, self.choices[at].value)
+
+    def _weighted(self, place: int, values: Array) -> Form:
+        """The form that has for every choice (K,) of a column its value."""
+        if not self._ordered[place] and len(values) > 1:
+            return Form(0.0, {self._offset[place] + i: float(value) for i, value in enumerate(values)})
+        steps = np.diff(values).tolist()
+        return Form(float(values[0]), {self._offset[place] + i: step for i, step in enumerate(steps) if step})
 
     def _trivial(self) -> Outcome:
         """Nothing is left to choose."""
@@ -255,8 +349,8 @@ def _exact_unit(values: Array) -> float:
     return unit if whole else 0.0
 
 
-def _add(one: Form, other: Form) -> Form:
+def _add(one: Form, other: Form, times: float = 1.0) -> Form:
     terms = dict(one.terms)
     for variable, value in other.terms.items():
-        terms[variable] = terms.get(variable, 0.0) + value
-    return Form(one.constant + other.constant, {v: c for v, c in terms.items() if c})
+        terms[variable] = terms.get(variable, 0.0) + times * value
+    return Form(one.constant + times * other.constant, {v: c for v, c in terms.items() if c})

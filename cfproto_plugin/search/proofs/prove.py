@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +14,9 @@ from cfproto_plugin.search.proofs.choices import Choices, affordable
 from cfproto_plugin.search.proofs.leaves import TooLargeError, splits_of
 from cfproto_plugin.search.proofs.program import SAFETY, Program
 from cfproto_plugin.search.proofs.reading import Reading
+from cfproto_plugin.search.proofs.related import Moved
 from cfproto_plugin.search.proofs.target import Wanted, tangent
+from cfproto_plugin.tables.relations import Linear
 
 _ROUNDS = 50  # programs of one class: each leaves out what the model did not confirm
 PROVED = 10 * SAFETY  # relative difference of an answer and its bound that is rounding
@@ -63,6 +65,9 @@ class Question:
     classes: list[Wanted]
     judge: Callable[[Array], Verdict]
     max_changes: int | None
+    relations: tuple[Linear, ...] = ()
+    moved: Mapping[int, Moved] = field(default_factory=dict)  # columns of relations that have no grid
+    broken: Callable[[Array], list[list[int]]] = lambda _table: []  # the columns of relations that a point breaks
 
 
 def prove(question: Question, best: float, limits: Limits) -> Found:
@@ -117,12 +122,16 @@ def _of_class(question: Question, wanted: Wanted, best: float, limits: Limits) -
             return found
         if outcome.picked is None or limits.root_only:
             break
-        verdict = question.judge(program.table(outcome.picked))
+        table = program.table(outcome)
+        verdict = question.judge(table)
         if verdict.accepted and verdict.cost < found.cost:
             found = found._replace(cost=verdict.cost)
-        if verdict.has_class or not outcome.solved:
-            return found._replace(complete=outcome.solved)
-        _leave_out(program, wanted, outcome.picked)
+        if not outcome.solved:
+            break
+        if not verdict.has_class:
+            _leave_out(program, wanted, outcome.picked)
+        elif not (_without_broken(program, question, table, outcome.picked) or program.refine(outcome.d, outcome.q)):
+            return found
     return found._replace(complete=False)
 
 
@@ -133,7 +142,19 @@ def _program(question: Question, choices: list[Choices], wanted: Wanted, best: f
         program.require(condition)
     if question.max_changes is not None:
         program.limit_changes(question.max_changes)
+    program.relate(question.relations, question.moved)
     return program
+
+
+def _without_broken(program: Program, question: Question, table: Array, picked: Array) -> bool:
+    """Leave out choices (A,) whose values break relations, such as equal ones where one has to be smaller.
+
+    False if they break none, or if they stand for other values too, which may keep them.
+    """
+    broken = [at for at in question.broken(table) if not set(at) & set(question.moved)]
+    for places in broken:
+        program.forbid(picked, places)
+    return bool(broken)
 
 
 def _leave_out(program: Program, wanted: Wanted, picked: Array) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,11 +72,15 @@ class Reading:
             found[here] = np.where(missing, ~self.missing_left[splits[here]][:, None], right)
         return found
 
-    def intervals(self, at: int, lower: float, upper: float) -> tuple[Array, Array]:
-        """The intervals between the splits of a number from lower to upper: their first and last floats, (m,) each."""
-        first = self._first_right(at)
-        first = first[(first > lower) & (first <= upper)]
+    def intervals(self, at: int, lower: float, upper: float, apart: Sequence[float] = ()) -> tuple[Array, Array]:
+        """The intervals between the splits of a number from lower to upper: their first and last floats, (m,) each.
+
+        apart: values that are intervals of their own.
+        """
         dtype = self._held(at)
+        alone = np.asarray(apart, dtype=dtype)
+        first = np.union1d(self._first_right(at), [*alone, *np.nextafter(alone, dtype.type(np.inf))])
+        first = first[(first > lower) & (first <= upper)]
         last = np.nextafter(first.astype(dtype), dtype.type(-np.inf)).astype(float)
         return np.append(lower, first), np.append(last, upper)
 

@@ -35,6 +35,7 @@ class Case:
     features: dict[str, Any]
     search: dict[str, Any]
     grid: list[np.ndarray | None]  # by column: all its values, None for numbers between splits
+    lines: list[tuple[int, int, float, float]]  # relations x_a <= slope · x_b + level of numbers
     target: Any = None
 
 
@@ -63,7 +64,7 @@ def draw(seed: int) -> Case:
     noisy = x @ rng.normal(size=width) / (x.std(axis=0).mean() + 1) + rng.normal(size=n)
     y = np.digitize(noisy, np.quantile(noisy, np.linspace(0, 1, classes + 1)[1:-1]))
     model = make_model(rng, classes).fit(x, y)
-    free = []
+    free, lines = [], []
     for at, kind in enumerate(kinds):
         rule = str(rng.choice(["", "", "", "immutable", "increasing", "decreasing", "ranges"]))
         if kind == "listed":
@@ -84,6 +85,13 @@ def draw(seed: int) -> Case:
         a, b = rng.choice(discrete, 2, replace=False)
         text = str(rng.choice(["x{a} <= x{b}", "x{a} + x{b} <= 3", "x{a} - 2 * x{b} >= -2", "x{a} < x{b} + 1"]))
         features["relations"] = (text.format(a=a, b=b),)
+    numbers = [at for at, kind in enumerate(kinds) if kind == "number"]
+    if len(numbers) > 1 and rng.random() < 0.4:
+        a, b = rng.choice(numbers, 2, replace=False)
+        slope = round(float(x[:, a].std() / x[:, b].std()), 2)
+        level = round(float(np.quantile(x[:, a] - slope * x[:, b], rng.choice([0.3, 0.6]))), 2)
+        features["relations"] = (f"x{a} <= {slope} * x{b} + {level}",)
+        lines.append((int(a), int(b), slope, level))
     search = {
         "certify": "optimal",
         "beta": float(rng.choice([0.1, 0.0, 1.0])),
@@ -97,7 +105,7 @@ def draw(seed: int) -> Case:
     target = None if rng.random() < 0.7 else int(rng.integers(0, classes))
     if rng.random() < 0.15:
         x = x.astype(np.float32)
-    return Case(model, x, x[rng.choice(n, 2, replace=False)], features, search, grid, target)
+    return Case(model, x, x[rng.choice(n, 2, replace=False)], features, search, grid, lines, target)
 
 
 def make_model(rng: np.random.Generator, classes: int) -> Any:
@@ -164,6 +172,14 @@ def candidates(case: Case, row: np.ndarray, goal: np.ndarray | None, scale: tupl
         if at in case.features["allowed"]:
             keeps &= np.isin(values, case.features["allowed"][at])
         found.append(values[keeps])
+    for a, b, slope, level in case.lines:  # and where the other column would be on the line
+        on_a, on_b = slope * found[b] + level, (found[a] - level) / slope
+        near = 1e-12 * (np.abs(on_a).max() + 1), 1e-12 * (np.abs(on_b).max() + 1)
+        for at, more in ((a, on_a - near[0]), (b, on_b + near[1])):
+            low, high = found[at].min(), found[at].max()
+            if at not in case.features.get("immutable", ()):
+                more = more.astype(row.dtype)
+                found[at] = np.unique(np.append(found[at], more[(more >= low) & (more <= high)][::4]))
     return found
 
 
@@ -243,7 +259,7 @@ def check(seed: int, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
             seen[name] = seen.get(name, 0) + (e.status[i] == name)
         seen["proved"] = seen.get("proved", 0) + (e.gap[i] == 0)
         seen["rows"] = seen.get("rows", 0) + 1
-        if np.isfinite(best) and "min_stability" not in case.search and "relations" not in case.features:
+        if np.isfinite(best) and "min_stability" not in case.search:
             seen["provable"] = seen.get("provable", 0) + 1
             seen["proved of these"] = seen.get("proved of these", 0) + (e.gap[i] == 0)
     return seen
