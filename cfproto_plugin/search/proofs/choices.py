@@ -6,7 +6,7 @@ choice, and so is the row's own value.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,7 +48,13 @@ class Choices(NamedTuple):
 
 
 def choices_of(
-    space: FeatureSpace, rows: Rows, reading: Reading, price: Price, *, apart: bool, related: Set[int] = frozenset()
+    space: FeatureSpace,
+    rows: Rows,
+    reading: Reading,
+    price: Price,
+    *,
+    apart: bool,
+    related: AbstractSet[int] = frozenset(),
 ) -> list[Choices]:
     """The choices of every column of one row, rows (1, A).
 

@@ -92,11 +92,9 @@ class Program:
                 form = _add(form, self._value(at), float(linear.weights[at]))
             size = max((abs(c) for c in form.terms.values()), default=1.0)
             terms = {variable: c / size for variable, c in form.terms.items()}
-            low, high = (
-                (-np.inf if linear.sense in {"<", "<="} else 0.0),
-                (np.inf if linear.sense in {">", ">="} else 0.0),
-            )
-            self._rows.append((terms, low - form.constant / size, high - form.constant / size))
+            level = -form.constant / size
+            low = -np.inf if linear.sense in {"<", "<="} else level
+            self._rows.append((terms, low, np.inf if linear.sense in {">", ">="} else level))
 
     def refine(self, d: Mapping[int, float], q: Mapping[int, float]) -> bool:
         """Draw tangents where columns have moved by d and cost more than q; False if none does."""

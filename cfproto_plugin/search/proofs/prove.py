@@ -12,7 +12,7 @@ import numpy as np
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.proofs.choices import Choices, affordable
 from cfproto_plugin.search.proofs.leaves import TooLargeError, splits_of
-from cfproto_plugin.search.proofs.program import SAFETY, Program
+from cfproto_plugin.search.proofs.program import SAFETY, Outcome, Program
 from cfproto_plugin.search.proofs.reading import Reading
 from cfproto_plugin.search.proofs.related import Moved
 from cfproto_plugin.search.proofs.target import Wanted, tangent
@@ -113,9 +113,9 @@ def _of_class(question: Question, wanted: Wanted, best: float, limits: Limits) -
         program = _program(question, choices, wanted, best)
     except TooLargeError:
         return found._replace(complete=False, too_large=True)
-    for _ in range(_ROUNDS):
-        if limits.share(1) <= 0:
-            break
+    rounds = 0
+    while rounds < _ROUNDS and limits.share(1) > 0:
+        rounds += 1
         outcome = program.solve(limits.share(1), root_only=limits.root_only)
         found = found._replace(bound=min(max(found.bound, outcome.bound), best))
         if outcome.infeasible or is_proved(found.bound, found.cost):
@@ -128,9 +128,7 @@ def _of_class(question: Question, wanted: Wanted, best: float, limits: Limits) -
             found = found._replace(cost=verdict.cost)
         if not outcome.solved:
             break
-        if not verdict.has_class:
-            _leave_out(program, wanted, outcome.picked)
-        elif not (_without_broken(program, question, table, outcome.picked) or program.refine(outcome.d, outcome.q)):
+        if not _tightened(program, question, wanted, table, outcome, has_class=verdict.has_class):
             return found
     return found._replace(complete=False)
 
@@ -146,19 +144,23 @@ def _program(question: Question, choices: list[Choices], wanted: Wanted, best: f
     return program
 
 
-def _without_broken(program: Program, question: Question, table: Array, picked: Array) -> bool:
-    """Leave out choices (A,) whose values break relations, such as equal ones where one has to be smaller.
+def _tightened(
+    program: Program, question: Question, wanted: Wanted, table: Array, outcome: Outcome, *, has_class: bool
+) -> bool:
+    """Add to a program what it did not know of the point (A,) that it found; False if it knew all that it can.
 
-    False if they break none, or if they stand for other values too, which may keep them.
+    Choices to which the model does not give the class are left out: the values that they stand for are alike to it. So
+    are values that break relations, such as equal ones where one has to be smaller, unless they stand for others too.
     """
-    broken = [at for at in question.broken(table) if not set(at) & set(question.moved)]
+    picked = outcome.picked
+    if picked is None:
+        return False
+    if not has_class:
+        if wanted.least_proba is not None:
+            program.require(tangent(program.ensemble, wanted.label, wanted.least_proba, program.scores(picked)))
+        program.forbid(picked)
+        return True
+    broken = [places for places in question.broken(table) if not set(places) & set(question.moved)]
     for places in broken:
         program.forbid(picked, places)
-    return bool(broken)
-
-
-def _leave_out(program: Program, wanted: Wanted, picked: Array) -> None:
-    """Leave out choices (A,) to which the model does not give the class; all values that they stand for are alike."""
-    if wanted.least_proba is not None:
-        program.require(tangent(program.ensemble, wanted.label, wanted.least_proba, program.scores(picked)))
-    program.forbid(picked)
+    return bool(broken) or program.refine(outcome.d, outcome.q)

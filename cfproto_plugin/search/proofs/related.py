@@ -18,6 +18,7 @@ from cfproto_plugin.tables.relations import Linear
 from cfproto_plugin.tables.space import FeatureSpace, Rows
 
 _TANGENTS = 9  # of every column to begin with
+_FARTHEST = 1e6  # standard deviations, where a range is not bounded
 _REPAIRS = (1e-15, 1e-13, 1e-11, 1e-9)  # of the size of the numbers: what a relation is missed by after rounding
 
 
@@ -46,8 +47,8 @@ class Moved(NamedTuple):
 
     def first_tangents(self, choices: Choices) -> Array:
         """(T,) where tangents are drawn to begin with."""
-        ends = self.step(np.array([choices.low.min(), choices.high.max()]))
-        return np.linspace(*np.clip(ends, -1e6, 1e6), _TANGENTS)
+        low, high = self.step(np.array([choices.low.min(), choices.high.max()])).clip(-_FARTHEST, _FARTHEST)
+        return np.linspace(float(low), float(high), _TANGENTS)
 
 
 def linear_relations(space: FeatureSpace) -> tuple[tuple[Linear, ...], bool]:
@@ -92,7 +93,7 @@ def moved_columns(
 
 
 def repaired(table: Array, relations: tuple[Linear, ...], room: dict[int, tuple[float, float]]) -> Array:
-    """The point (A,) with columns moved inside their `room` by as little as makes relations hold that rounding broke."""
+    """The point (A,) with columns moved inside their `room` by so little that relations hold which rounding broke."""
     for slack in _REPAIRS:
         for linear in relations:
             missed = _missed(linear, table, slack)

@@ -8,6 +8,7 @@ than the bound, and none less than an answer that is called the best.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +18,9 @@ from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingCla
 from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier
 
-from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
+from cfproto_plugin import CounterfactualExplainer, Explanation, Features, SearchConfig
 from cfproto_plugin import explainer as module
+from cfproto_plugin.search.proofs.certify import certify
 
 QUICK, ALL = 100, 1000
 MOST = 150_000  # points of one row; cases with more are made smaller by fixed columns
@@ -39,59 +41,20 @@ class Case:
     target: Any = None
 
 
+KINDS = {"number": 0.0, "whole": 1.0, "step": 0.5, "listed": 1.0, "category": 1.0}  # and the steps of their values
+
+
 def draw(seed: int) -> Case:
     rng = np.random.default_rng(seed)
-    width, n = int(rng.integers(2, 5)), 60
-    kinds = [str(rng.choice(["number", "number", "whole", "step", "listed", "category"])) for _ in range(width)]
-    columns, grid, features = [], [], {"decimals": None, "step": {}, "allowed": {}, "integer": [], "categorical": []}
-    for at, kind in enumerate(kinds):
-        if kind == "number":
-            columns.append(rng.normal(rng.choice([0, 100]), rng.choice([0.5, 3]), n))
-            grid.append(None)
-        elif kind == "category":
-            columns.append(rng.integers(0, 4, n).astype(float))
-            grid.append(np.arange(4.0))
-            features["categorical"].append(at)
-        else:
-            columns.append(rng.integers(-4, 8, n) * {"whole": 1.0, "step": 0.5, "listed": 1.0}[kind])
-            grid.append(np.arange(-4, 8) * {"whole": 1.0, "step": 0.5, "listed": 1.0}[kind])
-            if kind == "whole":
-                features["integer"].append(at)
-            elif kind == "step":
-                features["step"][at] = 0.5
-    x = np.stack(columns, axis=1)
+    width = int(rng.integers(2, 5))
+    kinds = [str(rng.choice(["number", *KINDS])) for _ in range(width)]
+    x, grid = draw_columns(rng, kinds)
     classes = int(rng.integers(2, 4))
-    noisy = x @ rng.normal(size=width) / (x.std(axis=0).mean() + 1) + rng.normal(size=n)
+    noisy = x @ rng.normal(size=width) / (x.std(axis=0).mean() + 1) + rng.normal(size=len(x))
     y = np.digitize(noisy, np.quantile(noisy, np.linspace(0, 1, classes + 1)[1:-1]))
-    model = make_model(rng, classes).fit(x, y)
-    free, lines = [], []
-    for at, kind in enumerate(kinds):
-        rule = str(rng.choice(["", "", "", "immutable", "increasing", "decreasing", "ranges"]))
-        if kind == "listed":
-            values = np.sort(rng.choice(grid[at], 5, replace=False))
-            features["allowed"][at], grid[at] = values.tolist(), values
-        elif kind == "category":
-            rule = "immutable" if rule == "immutable" else ""
-        if rule == "ranges" and kind != "listed":
-            low, high = np.quantile(x[:, at], [0.2, 0.8])
-            features.setdefault("ranges", {})[at] = (float(low), float(high))
-        elif rule and rule != "ranges":
-            features.setdefault(rule, []).append(at)
-        free.append(rule != "immutable")
-        if rng.random() < 0.2:
-            features.setdefault("weights", {})[at] = float(rng.choice([0.5, 3.0]))
-    discrete = [at for at, kind in enumerate(kinds) if kind in {"whole", "step"}]
-    if len(discrete) > 1 and rng.random() < 0.4:
-        a, b = rng.choice(discrete, 2, replace=False)
-        text = str(rng.choice(["x{a} <= x{b}", "x{a} + x{b} <= 3", "x{a} - 2 * x{b} >= -2", "x{a} < x{b} + 1"]))
-        features["relations"] = (text.format(a=a, b=b),)
-    numbers = [at for at, kind in enumerate(kinds) if kind == "number"]
-    if len(numbers) > 1 and rng.random() < 0.4:
-        a, b = rng.choice(numbers, 2, replace=False)
-        slope = round(float(x[:, a].std() / x[:, b].std()), 2)
-        level = round(float(np.quantile(x[:, a] - slope * x[:, b], rng.choice([0.3, 0.6]))), 2)
-        features["relations"] = (f"x{a} <= {slope} * x{b} + {level}",)
-        lines.append((int(a), int(b), slope, level))
+    model = make_model(rng).fit(x, y)
+    features = draw_rules(rng, kinds, x, grid)
+    lines = draw_relations(rng, kinds, x, features)
     search = {
         "certify": "optimal",
         "beta": float(rng.choice([0.1, 0.0, 1.0])),
@@ -99,16 +62,67 @@ def draw(seed: int) -> Case:
         "theta": float(rng.choice([0.0, 0.0, 0.5, 2.0])),
         "max_changes": None if rng.random() < 0.7 else int(rng.integers(1, width + 1)),
         "min_proba": None if rng.random() < 0.7 else float(rng.choice([0.55, 0.7])),
+        "min_stability": 0.6 if rng.random() < 0.15 else 0.0,
     }
-    if rng.random() < 0.15:
-        search["min_stability"] = 0.6
     target = None if rng.random() < 0.7 else int(rng.integers(0, classes))
-    if rng.random() < 0.15:
-        x = x.astype(np.float32)
-    return Case(model, x, x[rng.choice(n, 2, replace=False)], features, search, grid, lines, target)
+    x = x.astype(np.float32) if rng.random() < 0.15 else x
+    return Case(model, x, x[rng.choice(len(x), 2, replace=False)], features, search, grid, lines, target)
 
 
-def make_model(rng: np.random.Generator, classes: int) -> Any:
+def draw_columns(rng: np.random.Generator, kinds: list[str], n: int = 60) -> tuple[np.ndarray, list]:
+    """Training rows, and by column all its values, None for numbers without steps."""
+    columns, grid = [], []
+    for kind in kinds:
+        if kind == "number":
+            columns.append(rng.normal(rng.choice([0, 100]), rng.choice([0.5, 3]), n))
+            grid.append(None)
+        else:
+            low, high = (0, 4) if kind == "category" else (-4, 8)
+            columns.append(rng.integers(low, high, n) * KINDS[kind])
+            grid.append(np.arange(low, high) * KINDS[kind])
+    return np.stack(columns, axis=1), grid
+
+
+def draw_rules(rng: np.random.Generator, kinds: list[str], x: np.ndarray, grid: list) -> dict[str, Any]:
+    """Fields of `Features`; the values of a listed column become its grid."""
+    named = {kind: [at for at, each in enumerate(kinds) if each == kind] for kind in KINDS}
+    features: dict[str, Any] = {"decimals": None, "categorical": named["category"], "integer": named["whole"]}
+    features |= {"step": dict.fromkeys(named["step"], 0.5), "allowed": {}, "ranges": {}, "weights": {}}
+    features |= {"immutable": [], "increasing": [], "decreasing": []}
+    for at in named["listed"]:
+        grid[at] = np.sort(rng.choice(grid[at], 5, replace=False))
+        features["allowed"][at] = grid[at].tolist()
+    for at, kind in enumerate(kinds):
+        rule = str(rng.choice(["", "", "", "immutable", "increasing", "decreasing", "ranges"]))
+        if rule == "ranges" and kind not in {"listed", "category"}:
+            features["ranges"][at] = tuple(map(float, np.quantile(x[:, at], [0.2, 0.8])))
+        elif rule == "immutable" or (rule in {"increasing", "decreasing"} and kind != "category"):
+            features[rule].append(at)
+        if rng.random() < 0.2:
+            features["weights"][at] = float(rng.choice([0.5, 3.0]))
+    return features
+
+
+def draw_relations(
+    rng: np.random.Generator, kinds: list[str], x: np.ndarray, features: dict[str, Any]
+) -> list[tuple[int, int, float, float]]:
+    """Put a relation between columns of grids or of numbers into the rules; return that of numbers as a line."""
+    steps = [at for at, kind in enumerate(kinds) if kind in {"whole", "step"}]
+    numbers = [at for at, kind in enumerate(kinds) if kind == "number"]
+    if len(steps) > 1 and rng.random() < 0.4:
+        a, b = rng.choice(steps, 2, replace=False)
+        text = str(rng.choice(["x{a} <= x{b}", "x{a} + x{b} <= 3", "x{a} - 2 * x{b} >= -2", "x{a} < x{b} + 1"]))
+        features["relations"] = (text.format(a=a, b=b),)
+    elif len(numbers) > 1 and rng.random() < 0.4:
+        a, b = (int(at) for at in rng.choice(numbers, 2, replace=False))
+        slope = round(float(x[:, a].std() / x[:, b].std()), 2)
+        level = round(float(np.quantile(x[:, a] - slope * x[:, b], rng.choice([0.3, 0.6]))), 2)
+        features["relations"] = (f"x{a} <= {slope} * x{b} + {level}",)
+        return [(a, b, slope, level)]
+    return []
+
+
+def make_model(rng: np.random.Generator) -> Any:
     kind, depth, count = int(rng.integers(0, 6)), int(rng.integers(2, 4)), int(rng.integers(2, 7))
     if kind <= 2:
         return XGBClassifier(n_estimators=count, max_depth=depth, n_jobs=1, learning_rate=0.5)
@@ -146,41 +160,45 @@ def candidates(case: Case, row: np.ndarray, goal: np.ndarray | None, scale: tupl
     """The values of every column that the best answer can have, in the dtype of the rows."""
     found = []
     for at, own in enumerate(row):
-        low, high = case.features.get("ranges", {}).get(at, (case.train[:, at].min(), case.train[:, at].max()))
-        if at not in case.features.get("ranges", {}):
-            low, high = min(low, own), max(high, own)
-        if at in case.features.get("immutable", ()):
+        low, high = min(case.train[:, at].min(), own), max(case.train[:, at].max(), own)
+        low, high = case.features["ranges"].get(at, (low, high))
+        if at in case.features["immutable"]:
             values = np.array([own])
         elif case.grid[at] is not None:
             values = case.grid[at]
         else:
             values = np.concatenate([around(splits(case.model, at), row.dtype), [low, high]])
-            if goal is not None:  # where the pull of the prototype and the distance are in balance
-                theta, beta = case.search["theta"], case.search["beta"]
-                z, g = ((v - scale[0][at]) / scale[1][at] for v in (own, goal[at]))
-                pull = theta * (g - z)
-                moved = np.sign(pull) * max(abs(pull) - beta / 2, 0) / (1 + theta)
-                values = np.append(values, (z + moved) * scale[1][at] + scale[0][at])
+            if goal is not None:
+                values = np.append(values, balance(case, own, goal[at], scale[0][at], scale[1][at]))
         values = np.unique(np.append(values.astype(row.dtype), own))
-        keeps = np.ones(len(values), dtype=bool)
-        if at not in case.features["categorical"]:
-            keeps &= (values >= low) & (values <= high)
-        if at in case.features.get("increasing", ()):
-            keeps &= values >= own
-        if at in case.features.get("decreasing", ()):
-            keeps &= values <= own
-        if at in case.features["allowed"]:
-            keeps &= np.isin(values, case.features["allowed"][at])
-        found.append(values[keeps])
+        found.append(values[keeps(case, at, own, values, low, high)])
     for a, b, slope, level in case.lines:  # and where the other column would be on the line
         on_a, on_b = slope * found[b] + level, (found[a] - level) / slope
-        near = 1e-12 * (np.abs(on_a).max() + 1), 1e-12 * (np.abs(on_b).max() + 1)
-        for at, more in ((a, on_a - near[0]), (b, on_b + near[1])):
-            low, high = found[at].min(), found[at].max()
-            if at not in case.features.get("immutable", ()):
-                more = more.astype(row.dtype)
-                found[at] = np.unique(np.append(found[at], more[(more >= low) & (more <= high)][::4]))
+        on_a, on_b = on_a - 1e-12 * (np.abs(on_a).max() + 1), on_b + 1e-12 * (np.abs(on_b).max() + 1)
+        for at, more in ((a, on_a.astype(row.dtype)), (b, on_b.astype(row.dtype))):
+            if at not in case.features["immutable"]:
+                inside = (more >= found[at].min()) & (more <= found[at].max())
+                found[at] = np.unique(np.append(found[at], more[inside][::4]))
     return found
+
+
+def keeps(case: Case, at: int, own: float, values: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Which values of a column keep the rules of that column."""
+    if at in case.features["categorical"]:
+        return np.ones(len(values), dtype=bool)
+    good = (values >= low) & (values <= high)
+    if at in case.features["increasing"]:
+        good &= values >= own
+    if at in case.features["decreasing"]:
+        good &= values <= own
+    return good & np.isin(values, case.features["allowed"][at]) if at in case.features["allowed"] else good
+
+
+def balance(case: Case, own: float, goal: float, offset: float, factor: float) -> float:
+    """Where the pull of the prototype and the distance are in balance."""
+    theta, beta = case.search["theta"], case.search["beta"]
+    z, pull = (own - offset) / factor, theta * (goal - own) / factor
+    return (z + np.sign(pull) * max(abs(pull) - beta / 2, 0) / (1 + theta)) * factor + offset
 
 
 def relation_holds(text: str, points: np.ndarray) -> np.ndarray:
@@ -222,56 +240,51 @@ def brute_force(case: Case, row: np.ndarray, own: int, goal: np.ndarray | None, 
     return float(cost.min(initial=np.inf))
 
 
-def check(seed: int, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+def check(seed: int, monkeypatch: pytest.MonkeyPatch) -> Counter:
     """One case; returns how often something was seen, for the checks that the cases are not all alike."""
-    case, seen = draw(seed), {}
-    settings = {"min_typicality": 0.0, "min_stability": 0.0, **case.search}
-    explainer = CounterfactualExplainer(
-        case.model, features=Features(**case.features), search=SearchConfig(**settings)
-    ).fit(case.train)
-    goals: dict[int, np.ndarray] = {}
-
-    def spy(judge: Any, clock: Any, solved: Any, *rest: Any) -> Any:
-        for line, row in enumerate(judge.task.group.tolist()):
-            if solved.good[line] and judge.theta:
-                goals[row] = solved.goal[line].copy()
-        return certify(judge, clock, solved, *rest)
-
-    certify = module.certify
-    monkeypatch.setattr(module, "certify", spy)
-    e = explainer.explain(case.rows, target=case.target)
-    monkeypatch.setattr(module, "certify", certify)
+    case, seen = draw(seed), Counter()
+    search = SearchConfig(min_typicality=0.0, **case.search)
+    explainer = CounterfactualExplainer(case.model, features=Features(**case.features), search=search).fit(case.train)
+    e, goals = explained(explainer, case, monkeypatch)
     for i, row in enumerate(case.rows):
         if np.isnan(e.lower_bound[i]):
             continue  # in the target already, or the rules contradict each other
-        goal = goals.get(i)
         own = int(np.flatnonzero(explainer.fitted_.classes == e.original_class[i])[0])
-        best = brute_force(case, row, own, goal, explainer.fitted_.space)
+        best = brute_force(case, row, own, goals.get(i), explainer.fitted_.space)
         if best is None:
             continue
         what = f"seed {seed}, row {i}: {e.message[i]}; brute force {best!r}, bound {e.lower_bound[i]!r}"
         assert e.lower_bound[i] <= best * (1 + 1e-12), what
-        if e.status[i] == "infeasible":
-            assert np.isinf(best), what
-        if e.gap[i] == 0:
-            assert e.objective[i] <= best * (1 + SAME), what
-        for name in ("found", "infeasible"):
-            seen[name] = seen.get(name, 0) + (e.status[i] == name)
-        seen["proved"] = seen.get("proved", 0) + (e.gap[i] == 0)
-        seen["rows"] = seen.get("rows", 0) + 1
-        if np.isfinite(best) and "min_stability" not in case.search:
-            seen["provable"] = seen.get("provable", 0) + 1
-            seen["proved of these"] = seen.get("proved of these", 0) + (e.gap[i] == 0)
+        assert e.status[i] != "infeasible" or np.isinf(best), what
+        assert e.gap[i] != 0 or e.objective[i] <= best * (1 + SAME), what
+        seen.update([str(e.status[i]), "rows"])
+        if np.isfinite(best) and not case.search["min_stability"]:
+            seen.update(["provable", *(["proved"] if e.gap[i] == 0 else [])])
     return seen
 
 
+def explained(
+    explainer: CounterfactualExplainer, case: Case, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Explanation, dict[int, np.ndarray]]:
+    """The explanation, and the prototypes of its rows, which J depends on with theta."""
+    goals: dict[int, np.ndarray] = {}
+
+    def spy(judge: Any, clock: Any, solved: Any, *rest: Any) -> Any:
+        for line in np.flatnonzero(solved.good & bool(judge.theta)):
+            goals[int(judge.task.group[line])] = solved.goal[line].copy()
+        return certify(judge, clock, solved, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "certify", spy)
+        return explainer.explain(case.rows, target=case.target), goals
+
+
 def check_all(seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
-    total: dict[str, int] = {}
+    total = Counter()
     for seed in seeds:
-        for name, count in check(seed, monkeypatch).items():
-            total[name] = total.get(name, 0) + count
+        total += check(seed, monkeypatch)
     assert total["rows"] > len(seeds), total
-    assert total["proved of these"] >= 0.97 * total["provable"], total
+    assert total["proved"] >= 0.97 * total["provable"], total
     assert total["infeasible"] > 0, total
 
 
@@ -284,14 +297,3 @@ def test_no_bound_is_above_the_best_of_all_boxes_and_no_proof_is_wrong(monkeypat
 @pytest.mark.needs("xgboost")
 def test_the_same_holds_in_a_thousand_cases(monkeypatch):
     check_all(range(QUICK, QUICK + ALL), monkeypatch)
-
-
-if __name__ == "__main__":
-    import sys
-
-    patch = pytest.MonkeyPatch()
-    counts: dict[str, int] = {}
-    for number in range(*map(int, sys.argv[1:3])):
-        for key, value in check(number, patch).items():
-            counts[key] = counts.get(key, 0) + value
-    sys.stdout.write(f"{counts}\n")
