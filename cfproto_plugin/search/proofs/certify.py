@@ -105,7 +105,17 @@ class _Line:
         moved = moved_columns(task.space, rows, choices, price, named)
         best = np.inf if self.known is None else self.known.cost
         broken = partial(broken_columns, task.space)
-        question = Question(self.reading, choices, self._wanted(), self._verdict, most, relations, moved, broken)
+        question = Question(
+            self.reading,
+            choices,
+            self._wanted(),
+            self._verdict,
+            most,
+            relations,
+            moved,
+            broken,
+            relaxed=judge.measures.floors.any,
+        )
         return prove(question, best, limits)
 
     def _wanted(self) -> list[Wanted]:

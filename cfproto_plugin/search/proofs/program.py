@@ -29,8 +29,8 @@ from cfproto_plugin.tables.relations import Linear
 _MOST_LEAVES = 60_000  # in reach, of all trees: HiGHS then holds some hundred megabytes
 _SHORTEST = 1e-3  # seconds
 _GAP = 1e-7  # relative gap at which HiGHS calls a program solved
-_LARGE = 100.0  # what the best known answer costs in the units of HiGHS, whose tolerances are 1e-6 and 1e-7
-SAFETY = 1e-6  # of the cost of the best known answer, by which its bound is lowered: a hundred times its tolerances
+_LARGE = 100.0  # the radius in the units of HiGHS, whose tolerances are 1e-6 and 1e-7
+SAFETY = 1e-6  # of the radius, by which its bound is lowered: a hundred times its tolerances
 _OPTIMAL, _INFEASIBLE = 0, 2  # status of milp
 
 
@@ -55,11 +55,11 @@ class Form(NamedTuple):
 class Program:
     """The program of one row. Conditions and cuts can be added between solving it again and again."""
 
-    def __init__(self, reading: Reading, choices: list[Choices], splits: Splits, best: float) -> None:
-        """best: what the best known answer costs. Raises TooLargeError if too many leaves are in reach."""
+    def __init__(self, reading: Reading, choices: list[Choices], splits: Splits, radius: float) -> None:
+        """radius: what the choices cost at most. Raises TooLargeError if too many leaves are in reach."""
         self.ensemble, self.choices = reading.ensemble, choices
         largest = max(float(each.cost.max()) for each in choices)
-        self._unit = (best if np.isfinite(best) else largest) or 1.0
+        self._unit = (radius if np.isfinite(radius) else largest) or 1.0
         self._count = 0
         self._ordered: list[bool] = []
         self._cost: list[float] = []

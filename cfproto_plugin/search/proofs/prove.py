@@ -19,6 +19,8 @@ from cfproto_plugin.search.proofs.target import Wanted, tangent
 from cfproto_plugin.tables.relations import Linear
 
 _ROUNDS = 50  # programs of one class: each leaves out what the model did not confirm
+_GROWTH, _STEPS = 4.0, 3  # of radii, and how many come before the last
+_RADIUS = 16.0  # the largest radius before programs of all choices, where no answer is known
 PROVED = 10 * SAFETY  # relative difference of an answer and its bound that is rounding
 
 
@@ -68,19 +70,44 @@ class Question:
     relations: tuple[Linear, ...] = ()
     moved: Mapping[int, Moved] = field(default_factory=dict)  # columns of relations that have no grid
     broken: Callable[[Array], list[list[int]]] = lambda _table: []  # the columns of relations that a point breaks
+    relaxed: bool = False  # answers have to keep more than a program knows of, so that its optimum may be far below
 
 
 def prove(question: Question, best: float, limits: Limits) -> Found:
-    """Bound what a counterfactual of one of the classes costs, and look for one that costs less than `best`."""
-    found = _of_all(question, best, limits)
+    """Bound what a counterfactual of one of the classes costs, and look for one that costs less than `best`.
+
+    A program of the choices that cost no more than a radius bounds all others too: what is outside costs more. If it
+    has a point inside, larger programs can say no more. So where the optimum may be far below the best answer, radii
+    grow, and where the program of the last radius is too large they shrink again.
+    """
+    found = Found(0.0, best, complete=False)
+    radii = _radii(best) if question.relaxed or np.isinf(best) else [best]
+    for radius in radii:
+        found = _joined(found, _of_all(question, found.cost, radius, limits))
+        if found.bound < radius or limits.share(1) <= 0:
+            break
+    for radius in _radii(best)[-2::-1] if found.too_large and len(radii) == 1 else []:
+        found = _joined(found, _of_all(question, found.cost, radius, limits))
+        if not found.too_large:
+            return found._replace(too_large=found.bound >= radius, complete=found.complete and found.bound < radius)
     if np.isinf(best) and found.complete and np.isfinite(found.cost) and not is_proved(found.bound, found.cost):
-        again = _of_all(question, found.cost, limits)  # with an answer to begin with the tolerances are smaller
-        found = again._replace(bound=max(found.bound, again.bound))
+        found = _joined(found, _of_all(question, found.cost, found.cost, limits))  # in smaller units
     return found
 
 
-def _of_all(question: Question, best: float, limits: Limits) -> Found:
-    """Likewise, the classes one after the other."""
+def _radii(best: float) -> list[float]:
+    """Radii of growing programs; the last is that of the best answer, or has none."""
+    first = best if np.isfinite(best) else _RADIUS
+    return [*(first / _GROWTH**power for power in range(_STEPS, 0, -1)), best]
+
+
+def _joined(found: Found, more: Found) -> Found:
+    """What is known after another program: the larger bound."""
+    return more._replace(bound=max(found.bound, more.bound))
+
+
+def _of_all(question: Question, best: float, radius: float, limits: Limits) -> Found:
+    """What choices that cost no more than the radius tell, the classes one after the other."""
     found = Found(np.inf, best)
     if limits.share(1) <= 0:
         return Found(0.0, best, complete=False)
@@ -88,7 +115,7 @@ def _of_all(question: Question, best: float, limits: Limits) -> Found:
         return found
     for number, wanted in enumerate(question.classes):
         end = time.perf_counter() + limits.share(len(question.classes) - number)
-        part = _of_class(question, wanted, found.cost, Limits(end, limits.root_only))
+        part = _of_class(question, wanted, found.cost, min(radius, found.cost), Limits(end, limits.root_only))
         found = Found(
             min(found.bound, part.bound),
             part.cost,
@@ -103,21 +130,21 @@ def is_proved(bound: float, cost: float) -> bool:
     return bool(np.isfinite(cost) and cost - bound <= PROVED * cost)
 
 
-def _of_class(question: Question, wanted: Wanted, best: float, limits: Limits) -> Found:
+def _of_class(question: Question, wanted: Wanted, best: float, radius: float, limits: Limits) -> Found:
     """Likewise for one class."""
-    choices = affordable(question.choices, best * (1 + SAFETY))
+    choices = affordable(question.choices, radius * (1 + SAFETY))
     if any(not len(each.value) for each in choices):
-        return Found(best, best)
+        return Found(radius, best)
     found = Found(sum(float(each.cost.min()) for each in choices) * (1 - SAFETY), best)
     try:
-        program = _program(question, choices, wanted, best)
+        program = _program(question, choices, wanted, radius)
     except TooLargeError:
         return found._replace(complete=False, too_large=True)
     rounds = 0
     while rounds < _ROUNDS and limits.share(1) > 0:
         rounds += 1
         outcome = program.solve(limits.share(1), root_only=limits.root_only)
-        found = found._replace(bound=min(max(found.bound, outcome.bound), best))
+        found = found._replace(bound=min(max(found.bound, outcome.bound), radius))
         if outcome.infeasible or is_proved(found.bound, found.cost):
             return found
         if outcome.picked is None or limits.root_only:
@@ -133,9 +160,9 @@ def _of_class(question: Question, wanted: Wanted, best: float, limits: Limits) -
     return found._replace(complete=False)
 
 
-def _program(question: Question, choices: list[Choices], wanted: Wanted, best: float) -> Program:
+def _program(question: Question, choices: list[Choices], wanted: Wanted, radius: float) -> Program:
     """The program of one class."""
-    program = Program(question.reading, choices, splits_of(question.reading, choices), best)
+    program = Program(question.reading, choices, splits_of(question.reading, choices), radius)
     for condition in wanted.conditions:
         program.require(condition)
     if question.max_changes is not None:
