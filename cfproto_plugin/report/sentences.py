@@ -29,7 +29,7 @@ _UNTIL_POLISHED = {  # no point on the route had the class before it was polishe
     "path": "on the way to a prototype",
     "latent": "on the way to a prototype",
 }
-_TOO_LARGE = "no proof: the trees have too many leaves in reach"
+_TOO_LARGE = "no proof: the trees have too many leaves in reach"  # of the choices of a row
 _NO_TIME = "no proof within the time"
 _MOVED = ", moved inside the rules"
 _ROUNDING = 1e-9
@@ -126,12 +126,11 @@ def proof_in_words(
     goal = " with its prototype" if prototype else ""
     if proved:
         return f"; proved: no admissible counterfactual{goal} costs less"
-    if too_large:
-        return f"; {_TOO_LARGE}"
-    if not complete and not bound:
-        return f"; {_NO_TIME}"
+    if not bound:
+        return f"; {_TOO_LARGE if too_large else _NO_TIME}"
     above = "" if math.isnan(gap) else f", {100 * gap:.3g} % below this one"
     end = "" if complete else "; the time ended before a proof"
+    end = f"; {_TOO_LARGE}" if too_large else end
     return f"; no admissible counterfactual{goal} costs less than {bound:.3g}{above}{_without(left_out)}{end}"
 
 
@@ -154,10 +153,8 @@ def certificate_in_words(
     """What is proved of a row: no change that costs less than the bound leads to one of the classes `wanted`."""
     if math.isinf(bound):
         return none_in_words(wanted, min_proba)
-    if too_large:
-        return _TOO_LARGE
-    if not complete and not bound:
-        return _NO_TIME
+    if not bound:
+        return _TOO_LARGE if too_large else _NO_TIME
     names = " or ".join(map(str, wanted))
     proba = "" if min_proba is None else f" with probability {min_proba:g}"
     end = ", and one that costs as much does" if exact else ""

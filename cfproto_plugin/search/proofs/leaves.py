@@ -21,6 +21,10 @@ class TooLargeError(Exception):
     """The trees have more leaves in reach than a program should have."""
 
 
+class TooLateError(Exception):
+    """The time ended while a program was being made."""
+
+
 class Leaf(NamedTuple):
     """A leaf in reach, or several that say the same."""
 

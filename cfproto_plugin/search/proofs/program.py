@@ -10,6 +10,7 @@ c_0 + sum (c_i - c_(i-1)) u_i for numbers, sum c_i u_i for categories.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
@@ -20,7 +21,7 @@ from scipy.sparse import csr_matrix
 
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.proofs.choices import Choices
-from cfproto_plugin.search.proofs.leaves import Leaf, Splits, leaves_in_reach
+from cfproto_plugin.search.proofs.leaves import Leaf, Splits, TooLateError, leaves_in_reach
 from cfproto_plugin.search.proofs.reading import Reading
 from cfproto_plugin.search.proofs.related import Moved, repaired
 from cfproto_plugin.search.proofs.target import Condition, rounding
@@ -55,8 +56,11 @@ class Form(NamedTuple):
 class Program:
     """The program of one row. Conditions and cuts can be added between solving it again and again."""
 
-    def __init__(self, reading: Reading, choices: list[Choices], splits: Splits, radius: float) -> None:
-        """radius: what the choices cost at most. Raises TooLargeError if too many leaves are in reach."""
+    def __init__(self, reading: Reading, choices: list[Choices], splits: Splits, radius: float, end: float) -> None:
+        """radius: what the choices cost at most.
+
+        Raises TooLargeError if too many leaves are in reach, TooLateError if that takes until `end`.
+        """
         self.ensemble, self.choices = reading.ensemble, choices
         largest = max(float(each.cost.max()) for each in choices)
         self._unit = (radius if np.isfinite(radius) else largest) or 1.0
@@ -67,7 +71,7 @@ class Program:
         self._rows: list[tuple[dict[int, float], float, float]] = []
         self._offset = [self._columns_of(each, splits) for each in choices]
         self._binary = self._count
-        self._trees = self._leaves_of(reading, splits)
+        self._trees = self._leaves_of(reading, splits, end)
         self._moved: dict[int, tuple[Moved, int]] = {}  # by column: the variable d; q comes after it
         self._relations: tuple[Linear, ...] = ()
 
@@ -261,12 +265,14 @@ class Program:
             self._rows.append((dict.fromkeys(range(start, start + k), 1.0), 1.0, 1.0))
         return start
 
-    def _leaves_of(self, reading: Reading, splits: Splits) -> list[tuple[Leaf, int]]:
+    def _leaves_of(self, reading: Reading, splits: Splits, end: float) -> list[tuple[Leaf, int]]:
         """The leaves of all trees that have several in reach, with their variables."""
         found: list[tuple[Leaf, int]] = []
         self._fixed = np.zeros(len(self.ensemble.base))
         self._alone: list[Array] = []
         for tree in reading.trees:
+            if time.perf_counter() > end:
+                raise TooLateError
             leaves = leaves_in_reach(tree, splits, _MOST_LEAVES - len(found))
             if len(leaves) == 1:
                 self._fixed = self._fixed + leaves[0].value

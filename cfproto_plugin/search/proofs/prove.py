@@ -11,7 +11,7 @@ import numpy as np
 
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.proofs.choices import Choices, affordable
-from cfproto_plugin.search.proofs.leaves import TooLargeError, splits_of
+from cfproto_plugin.search.proofs.leaves import TooLargeError, TooLateError, splits_of
 from cfproto_plugin.search.proofs.program import SAFETY, Outcome, Program
 from cfproto_plugin.search.proofs.reading import Reading
 from cfproto_plugin.search.proofs.related import Moved
@@ -137,9 +137,9 @@ def _of_class(question: Question, wanted: Wanted, best: float, radius: float, li
         return Found(radius, best)
     found = Found(sum(float(each.cost.min()) for each in choices) * (1 - SAFETY), best)
     try:
-        program = _program(question, choices, wanted, radius)
-    except TooLargeError:
-        return found._replace(complete=False, too_large=True)
+        program = _program(question, choices, wanted, radius, limits.deadline)
+    except (TooLargeError, TooLateError) as error:
+        return found._replace(complete=False, too_large=isinstance(error, TooLargeError))
     rounds = 0
     while rounds < _ROUNDS and limits.share(1) > 0:
         rounds += 1
@@ -160,9 +160,9 @@ def _of_class(question: Question, wanted: Wanted, best: float, radius: float, li
     return found._replace(complete=False)
 
 
-def _program(question: Question, choices: list[Choices], wanted: Wanted, radius: float) -> Program:
+def _program(question: Question, choices: list[Choices], wanted: Wanted, radius: float, end: float) -> Program:
     """The program of one class."""
-    program = Program(question.reading, choices, splits_of(question.reading, choices), radius)
+    program = Program(question.reading, choices, splits_of(question.reading, choices), radius, end)
     for condition in wanted.conditions:
         program.require(condition)
     if question.max_changes is not None:
