@@ -55,6 +55,9 @@ class SearchConfig:
         of the counterfactual. The three are rules if given. None is 0.1, 0.9 and 0.02 for tables searched by the path,
         as a wish: a row that cannot reach them gets the answer that comes nearest to them. 0 is off, and so is None
         elsewhere. strict: False makes wishes of those that are given, too, and True rules of all three.
+    certify: for models of trees: "bound" adds a lower bound of the objective to every answer, below which there is no
+        admissible counterfactual; "optimal" goes on until the answer is proved to be the best, replaces it by a better
+        one where there is one, and ends with the time budget, or after a minute a row.
     fallback: where the search finds nothing, try the nearest training rows of the allowed classes.
     """
 
@@ -81,6 +84,7 @@ class SearchConfig:
     min_confidence: float | None = None
     noise: float = 0.04
     strict: bool | None = None
+    certify: Literal["bound", "optimal"] | None = None
     fallback: bool = True
 
     def __post_init__(self) -> None:
@@ -88,6 +92,8 @@ class SearchConfig:
             object.__setattr__(self, each.name, as_plain(getattr(self, each.name)))
         self._one_of("method", ("auto", "path", "fista"))
         self._one_of("k_type", ("mean", "point"))
+        if self.certify is not None:
+            self._one_of("certify", ("bound", "optimal"))
         for name in ("beta", "kappa", "theta", "gamma", "c_init", "few_changes"):
             self._check(name, lambda value: is_number(value) and 0 <= value < math.inf, "a number of at least 0")
         for name in ("learning_rate", "clip", "noise"):

@@ -88,7 +88,7 @@ class Fitted:
         check_known_columns(columns.names, models.classifier.feature_names)
         train = given.table
         models = replace(models, classifier=parts_that_work(models.classifier, columns, train))
-        _check_settings(config, models, train.shape[1])
+        _check_settings(config, models, columns, train.shape[1])
         space = _numeric_space(columns, train, features, models)
         models = replace(
             models,
@@ -256,8 +256,28 @@ def _default_k(prototypes: str, encoder: Adapted | None) -> int:
     return 1 if encoder is None or prototypes == "kdtree" else 5
 
 
-def _check_settings(config: SearchConfig, models: Models, columns: int) -> None:
+def check_certifiable(what: str, model: Adapted, columns: Columns, *, encoders: bool) -> None:
+    """Refuse proofs about models that do not say their trees, or that do not decide by them alone."""
+    if encoders or len(columns.shape) > 1:
+        raise ConfigError(f"{what} is for tables without encoders and autoencoders; leave it out")
+    if model.trees is None:
+        raise ConfigError(
+            f"{what} needs the trees of the model, and {model.owner} does not give them. Adapters that do have "
+            "trees(): XGBoost's (no splits by category), scikit-learn's for trees, forests, bagging and boosting of "
+            "trees, and LightGBM's plugin. Leave it out, or use such a model"
+        )
+    if model.labels is not None:
+        raise ConfigError(f"{what} needs a model that decides for its largest probability, and {model.owner} does not")
+    for attribute in columns.attributes:
+        if attribute.dates is not None:
+            raise ConfigError(f"{what} needs numbers and categories; column {attribute.name!r} holds dates")
+
+
+def _check_settings(config: SearchConfig, models: Models, table: Columns, columns: int) -> None:
     """Refuse what only the data and the model can show to be wrong."""
+    if config.certify is not None:
+        encoders = models.encoder is not None or models.autoencoder is not None
+        check_certifiable(f"certify={config.certify!r}", models.classifier, table, encoders=encoders)
     if config.kappa and models.classifier.labels is not None:
         raise ConfigError(
             f"kappa is {config.kappa:g}, but the model decides by a rule of its own, so that probabilities need not "

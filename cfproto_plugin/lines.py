@@ -9,11 +9,20 @@ import numpy as np
 
 from cfproto_plugin.fitted import Fitted
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.report.sentences import how_in_words, why_not_in_words, wishes_in_words
+from cfproto_plugin.report.sentences import (
+    certificate_in_words,
+    how_in_words,
+    none_in_words,
+    proof_in_words,
+    why_not_in_words,
+    wishes_in_words,
+)
 from cfproto_plugin.search.how import How
 from cfproto_plugin.search.intervals import Intervals
 from cfproto_plugin.search.judge import margin_of
 from cfproto_plugin.search.model import Answer
+from cfproto_plugin.search.proofs.certificate import Certificate
+from cfproto_plugin.search.proofs.certify import Proofs
 from cfproto_plugin.search.solve import Solved
 from cfproto_plugin.search.targets import names_of
 from cfproto_plugin.search.task import Task
@@ -44,6 +53,7 @@ class Lines:
         self.how = np.full(n, None, dtype=object)
         self.steps, self.seconds, self.distance = np.zeros(n, dtype=int), np.zeros(n), np.full(n, np.nan)
         self.typicality, self.stability, self.objective = (np.full(n, np.nan) for _ in range(3))
+        self.lower_bound, self.gap = (np.full(n, np.nan) for _ in range(2))
         self.unsolved = np.ones(n, dtype=bool)
 
     def refuse(self, errors: Mapping[int, Exception]) -> None:
@@ -115,6 +125,58 @@ class Lines:
                 cost=float(solved.cost[i]),
                 ruled=ruled,
             ) + self._unmet(i, solved)
+
+    def certify(self, first: Array, n: int, proofs: Proofs) -> None:
+        """Put in what is proved of the first lines (m,) of rows with n lines each.
+
+        Further answers of a row have to differ from the first: no more than its bound is known of them, and with theta
+        not even that, because they have prototypes of their own.
+        """
+        config = self.fitted.config
+        for number in range(1 if config.theta else n):
+            self.lower_bound[first + number] = proofs.bound
+        with np.errstate(invalid="ignore"):
+            gap = np.maximum(self.objective - self.lower_bound, 0) / np.where(self.objective > 0, self.objective, 1)
+        self.gap = np.where(np.isnan(self.objective), np.nan, gap)
+        self.gap[first[proofs.proved]] = 0.0
+        for i, line in enumerate(first):
+            if proofs.infeasible[i] and self.label[line] < 0:
+                self.status[line : line + n], self.message[line : line + n] = (
+                    "infeasible",
+                    none_in_words(names_of(self.fitted.classes[self.allowed[line]]), config.min_proba),
+                )
+                continue
+            self.message[line] += proof_in_words(
+                float(proofs.bound[i]),
+                float(self.gap[line]),
+                proved=bool(proofs.proved[i]),
+                complete=bool(proofs.complete[i]) or config.certify == "bound",
+                too_large=bool(proofs.too_large[i]),
+                left_out=proofs.left_out,
+                prototype=bool(config.theta),
+            )
+
+    def certificate(self, at: Array, proofs: Proofs, seconds: Array) -> Certificate:
+        """What is proved of lines (m,), one per row; the others are settled already."""
+        classes, config = names_of(self.fitted.classes), self.fitted.config
+        bound = np.where(self.status == "found", 0.0, np.where(self.status == "infeasible", np.inf, np.nan))
+        exact, message = self.status == "found", self.message.copy()
+        bound[at], exact[at] = proofs.bound, proofs.proved
+        for i, line in enumerate(at):
+            wanted = [label for label, allowed in zip(classes, self.allowed[line], strict=True) if allowed]
+            message[line] = certificate_in_words(
+                wanted,
+                float(proofs.bound[i]),
+                exact=bool(proofs.proved[i]),
+                complete=bool(proofs.complete[i]),
+                too_large=bool(proofs.too_large[i]),
+                left_out=(*proofs.left_out, *(["theta"] if config.theta else [])),
+                min_proba=config.min_proba,
+            )
+        spent = np.zeros(len(self.group))
+        spent[at] = seconds
+        original = [None if label < 0 else classes[label] for label in self.answer.label]
+        return Certificate(bound, exact, np.array(original, dtype=object), message, spent)
 
     def _unmet(self, i: int, solved: Solved) -> str:
         """What a line that has an answer misses of what is wished for, in words."""

@@ -23,11 +23,14 @@ _ROUTES = {
     "fallback": "on the way to a training row of that class",
     "beam": "by changes added one by one",
     "product": "among combinations of values of the columns that may change",
+    "proof": "by a mixed-integer program",
 }
 _UNTIL_POLISHED = {  # no point on the route had the class before it was polished
     "path": "on the way to a prototype",
     "latent": "on the way to a prototype",
 }
+_TOO_LARGE = "no proof: the trees have too many leaves in reach"  # of the choices of a row
+_NO_TIME = "no proof within the time"
 _MOVED = ", moved inside the rules"
 _ROUNDING = 1e-9
 
@@ -106,6 +109,67 @@ def wishes_in_words(
     if proba < probable - _ROUNDING:
         missed.append(f"probability {proba:.2g}, not {probable:.2g}")
     return f"; the best that was found has {' and '.join(missed)}" if missed else ""
+
+
+def proof_in_words(
+    bound: float,
+    gap: float,
+    *,
+    proved: bool,
+    complete: bool,
+    too_large: bool,
+    left_out: Sequence[str] = (),
+    prototype: bool = False,
+) -> str:
+    """What is proved of an answer, as the end of its message.
+
+    bound: below it no counterfactual exists. gap: how much of the answer's cost that leaves open; NaN without answer.
+    complete: the time sufficed. too_large: the model was, for a proof. left_out: rules and settings that the bound
+    knows nothing of. prototype: J has a part that depends on the prototype, here that of the answer.
+    """
+    goal = " with its prototype" if prototype else ""
+    if proved:
+        return f"; proved: no admissible counterfactual{goal} costs less"
+    if not bound:
+        return f"; {_TOO_LARGE if too_large else _NO_TIME}"
+    above = "" if math.isnan(gap) else f", {100 * gap:.3g} % below this one"
+    end = "" if complete else "; the time ended before a proof"
+    end = f"; {_TOO_LARGE}" if too_large else end
+    return f"; no admissible counterfactual{goal} costs less than {bound:.3g}{above}{_without(left_out)}{end}"
+
+
+def none_in_words(wanted: Sequence[Any], min_proba: float | None) -> str:
+    """The message of a row that is proved to have no counterfactual of the classes `wanted`."""
+    proba = "" if min_proba is None else f" with probability {min_proba:g}"
+    return f"proved: no admissible row has class {' or '.join(map(str, wanted))}{proba}"
+
+
+def certificate_in_words(
+    wanted: Sequence[Any],
+    bound: float,
+    *,
+    exact: bool,
+    complete: bool,
+    too_large: bool,
+    left_out: Sequence[str],
+    min_proba: float | None,
+) -> str:
+    """What is proved of a row: no change that costs less than the bound leads to one of the classes `wanted`."""
+    if math.isinf(bound):
+        return none_in_words(wanted, min_proba)
+    if not bound:
+        return _TOO_LARGE if too_large else _NO_TIME
+    names = " or ".join(map(str, wanted))
+    proba = "" if min_proba is None else f" with probability {min_proba:g}"
+    end = ", and one that costs as much does" if exact else ""
+    end += "" if complete else "; more time may prove more"
+    return (
+        f"no admissible change that costs less than {bound:.3g} leads to class {names}{proba}{_without(left_out)}{end}"
+    )
+
+
+def _without(left_out: Sequence[str]) -> str:
+    return f", {both(left_out)} not counted" if left_out else ""
 
 
 def _route(how: How) -> str:

@@ -39,7 +39,7 @@ from cfproto_plugin.search.refine.readable import shortened
 _MORE = 0.01  # by which a class must lead in a second search
 _ANSWER = (
     *("good", "refused", "table", "proba", "label", "cost", "distance", "trace", "by_search", "reached", "impossible"),
-    *("typicality", "stability", "least_typicality"),
+    *("typicality", "stability", "least_typicality", "goal"),
 )
 _LAST_CALL = 0.25  # seconds that training rows may add to the last call
 _MOST_NEAREST, _LEAST_NEAREST = 64, 2  # training rows of a line in it
@@ -51,6 +51,7 @@ class Solved(NamedTuple):
     good: Array  # (n,) bool: has a counterfactual that the model confirmed
     refused: Array  # (n,) bool: the model did not confirm what was found
     table: Array  # (n, A)
+    goal: Array  # (n, A) the prototype of the answer, inside the rules
     proba: Array  # (n, k)
     label: Array  # (n,) column of its class, -1 for none
     cost: Array  # (n,) what was minimised
@@ -239,6 +240,7 @@ class _Driver:
             np.zeros(n, dtype=bool),
             refused,
             np.full_like(self.incumbents.table, np.nan),
+            np.full_like(self.incumbents.table, np.nan),
             np.full((n, k), np.nan),
             np.full(n, -1),
             cost,
@@ -254,7 +256,7 @@ class _Driver:
             not self.clock.is_over(),
             self.polish_calls,
         )
-        solved.good[at], solved.table[at] = True, table
+        solved.good[at], solved.table[at], solved.goal[at] = True, table, found.points.path_end[holds]
         solved.proba[at], solved.label[at] = found.answer.proba[holds], found.answer.label[holds]
         solved.distance[at] = self.judge.distance(table, at)
         calls = self.judge.model.calls

@@ -51,6 +51,8 @@ class Tuning:
     product_columns: int = 4  # the most free columns of which all combinations are tried
     product_coarse: int = 256  # combinations for every line that has nothing
     product_rows: int = 8192  # combinations for those that still have nothing
+    # proofs
+    proof_seconds: float = 60.0  # of a row, where no time budget is given
     # memory
     cells: int = 16_000_000  # numbers of the largest array
 

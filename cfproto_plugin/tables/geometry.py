@@ -150,7 +150,7 @@ class Grid:
         """Which cells (..., A) are none of the values their column may have; a missing one may stay missing."""
         off = np.zeros(x.shape, dtype=bool)
         for at in self.listed:
-            off[..., at] = ~(np.isin(x[..., at], self._values(at, x.dtype)) | np.isnan(x[..., at]))
+            off[..., at] = ~(np.isin(x[..., at], self.values(at, x.dtype)) | np.isnan(x[..., at]))
         return off
 
     def ends(self, lower: Array, upper: Array) -> tuple[Array, Array]:
@@ -178,7 +178,7 @@ class Grid:
     def _drawn_to_lists(self, lower: Array, upper: Array, dtype: Any) -> tuple[Array, Array]:
         """Bounds (n, A) drawn in to the first and the last listed value between them; a missing bound stays."""
         for at in self.listed:
-            values, low, high = self._values(at, dtype), lower[:, at].copy(), upper[:, at].copy()
+            values, low, high = self.values(at, dtype), lower[:, at].copy(), upper[:, at].copy()
             first, last = np.searchsorted(values, low), np.searchsorted(values, high, side="right") - 1
             few = len(values) - 1
             lower[:, at] = np.where((first > few) | np.isnan(low), low, values[np.minimum(first, few)])
@@ -189,12 +189,12 @@ class Grid:
         """The nearest listed values (..., A); a missing value stays."""
         x = x.copy() if self.listed else x
         for at in self.listed:
-            values = self._values(at, x.dtype)
+            values = self.values(at, x.dtype)
             near = values[np.searchsorted((values[1:] + values[:-1]) / 2, x[..., at])]
             x[..., at] = np.where(np.isnan(x[..., at]), x[..., at], near)
         return x
 
-    def _values(self, at: int, dtype: Any) -> Array:
+    def values(self, at: int, dtype: Any) -> Array:
         """The listed values of a column, as it holds them."""
         values = self.listed[at].astype(dtype)
         for held in self._narrow:

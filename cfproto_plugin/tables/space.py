@@ -231,6 +231,13 @@ class FeatureSpace:
         least[list(self.embeddings)] = 0
         return least
 
+    def may_stay(self, rows: Rows) -> Array:
+        """(n, A) bool: the cells of the rows that keep the rules as they are."""
+        stays = ~((rows.table < rows.lower) | (rows.table > rows.upper) | self.rules.grid.off_lists(rows.table))
+        for at in self.embeddings:
+            stays[:, at] = self.rules.keepable(at)[rows.table[:, at].astype(int)]
+        return np.asarray(stays)
+
     def broken(self, x: Array, rows: Rows) -> Array:
         """Which counterfactuals break a rule: (n,) bool."""
         return self.rules.broken(x, rows.table, rows.lower, rows.upper)
