@@ -1,9 +1,10 @@
 """Judge the answers of every tool on held-back rows: `python benchmarks/answers/judge.py`.
 
 Asks what has not been asked yet, so that a run that was stopped goes on; then scores everything and writes
-benchmarks/results/answers.json, the figures of docs/answers.md and docs/pictures/answers.png. `--tools ours` asks ours again, after a
-change of the search, and keeps the peers' answers, which are stored with all their cells in benchmarks/results/answers.
-`--data` and `--models` choose cases, `--score` only scores. Peers run in the environments of benchmarks/peers.
+benchmarks/results/answers.json, the figures of docs/answers.md and docs/pictures/answers.png. `--tools ours` asks ours
+again, after a change of the search, and keeps the peers' answers, which are stored with all their cells in
+benchmarks/results/answers. `--data` and `--models` choose cases, `--score` only scores. Peers run in the environments
+of benchmarks/peers.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def ask_peer(judged: Judged, peer: str, again: bool) -> None:
     if not methods:
         return
     write(judged, store.WORK)
-    output = store.WORK / f"{peer}.json"
+    output = store.WORK / f"{judged.data}-{judged.kind}-{peer}.json"
     given = {
         "peer": peer,
         "folder": str(store.WORK),

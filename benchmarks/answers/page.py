@@ -96,7 +96,9 @@ def _verdicts(fronts: list[dict[str, Any]]) -> Iterable[str]:
         yield ""
 
 
-def _range(values: list[float], form: str) -> str:
+def _range(values: list[float] | None, form: str) -> str:
+    if values is None:
+        return "none of ours"
     middle, low, high = (format(value, form) for value in values)
     return f"{middle} ({low} to {high})"
 
