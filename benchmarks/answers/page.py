@@ -23,7 +23,7 @@ def write(result: dict[str, Any]) -> None:
     draw(fronts, DOCS / "pictures" / "answers.png")
     parts = {
         "targets": _targets(judged(lines)),
-        "fronts": "\n".join([_counts(fronts), "", *_better(fronts), *_verdicts(fronts)]),
+        "fronts": "\n".join([_counts(fronts), "", *_better(fronts), *_end(fronts), *_verdicts(fronts)]),
         "tools": "\n".join([*_tables(lines), _footer(result)]),
     }
     file = DOCS / "answers.md"
@@ -73,6 +73,18 @@ def _better(fronts: list[dict[str, Any]]) -> list[str]:
         for front, verdict in found
     ]
     return ["On the better side of our fronts beyond the interval:", "", *words, ""]
+
+
+def _end(fronts: list[dict[str, Any]]) -> list[str]:
+    """Whether the front ends at the prototype."""
+    ends = [front["end"] for front in fronts if front["end"] is not None]
+    if not ends:
+        return []
+    far = f"at most {max(ends):.2g} standard deviations" if max(ends) > 0 else "not at all"
+    return [
+        f"The fronts end at the prototype: with `theta` 1e6, unpolished, answers differ {far} from a training row.",
+        "",
+    ]
 
 
 def _verdicts(fronts: list[dict[str, Any]]) -> Iterable[str]:

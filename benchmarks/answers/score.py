@@ -4,6 +4,7 @@ valid: the model gives another class. en: 0.1·L1 + L2 in standard deviations. l
 conformal p-value that `e.typicality` reports, in the claimed class. outlier: the local outlier factor (20 neighbours)
 calls it one among the standardised training rows that the model gives the claimed class. survival: the share of ten
 refitted models that give the claimed class. typed: the model gives the same class to the row as NumPy prints it.
+nearest: the Euclidean distance to the nearest training row of the claimed class, in standard deviations.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from cfproto_plugin.search.typicality import Typicality
 
 BETA, NEIGHBOURS = 0.1, 20
 UNCHANGED = 1e-5  # standard deviations; some peers return float32
-FIELDS = ("en", "l0", "typicality", "outlier", "survival", "typed")
+FIELDS = ("en", "l0", "typicality", "outlier", "survival", "typed", "nearest")
 
 
 class Scorer:
@@ -28,6 +29,7 @@ class Scorer:
         self.judged, self.mean = judged, judged.train.mean(axis=0)
         z = self.standardised(judged.train)
         self.typicality = Typicality(z, judged.given, 0)
+        self.z = z
         self.factors = {label: _factor(z[judged.given == label]) for label in np.unique(judged.given)}
 
     def standardised(self, x: np.ndarray) -> np.ndarray:
@@ -47,12 +49,21 @@ class Scorer:
             "outlier": self.outliers(z, label),
             "survival": np.mean([model.predict(x) == label for model in self.judged.refits], axis=0),
             "typed": (np.asarray(self.judged.model.predict(printed(x))) == label).astype(float),
+            "nearest": self.nearest(z, label),
         }
         kept = {
             name: [float(v) if ok else None for v, ok in zip(values, valid, strict=True)]
             for name, values in scores.items()
         }
         return {"valid": valid.tolist(), **kept}
+
+    def nearest(self, z: np.ndarray, label: np.ndarray) -> np.ndarray:
+        from scipy.spatial.distance import cdist
+
+        found = np.full(len(z), np.nan)
+        for each in np.intersect1d(label, self.judged.given):
+            found[label == each] = cdist(z[label == each], self.z[self.judged.given == each]).min(axis=1)
+        return found
 
     def of_rows(self) -> dict[str, list[Any]]:
         """What the held-back rows themselves get, with their own class: an answer without a change."""

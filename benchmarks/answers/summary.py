@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from fronts import QUALITIES, point, verdict
 from tables import CATEGORIES, Judged
-from tools import PRESETS
+from tools import END, PRESETS
 
 NEAR = "NICE proximity"
 Scores = dict[str, dict[str, list[Any]]]
@@ -34,6 +34,7 @@ def fronts_of(judged: Judged, scores: Scores) -> list[dict[str, Any]]:
             "quality": quality,
             "points": {name: point(each, quality) for name, each in {**mine, **peers}.items()},
             "verdicts": [{"peer": name, **verdict(each, mine, quality)} for name, each in peers.items()],
+            "end": max(mine[END]["nearest"]) if END in mine else None,
         }
         for quality in QUALITIES
     ]

@@ -12,6 +12,7 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     "typical": ("typical", {}),
     "stable": ("stable", {}),
 }
+END = "ours, close, theta 1e6"  # where the path ends: at the prototype
 THETAS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 NOISES = (0.02, 0.05, 0.2, 0.3, 0.4, 0.6, 0.8)
 SHARES = (0.25, 0.5, 0.75, 0.9, 1.0)
@@ -33,7 +34,7 @@ def settings() -> dict[str, tuple[str, dict[str, Any]]]:
     found |= {f"default, noise {value:g}": ("", {"noise": value}) for value in NOISES}
     found |= {f"default, theta {value:g}": ("", {"theta": value}) for value in THETAS}
     found |= {f"default, few_changes {value:g}": ("", {"few_changes": value}) for value in (0.0, 0.5, 2.0, 5.0)}
-    found["no floor, theta 20, no polish"] = ("close", {"theta": 20.0, "polish": False})
+    found[END.removeprefix("ours, ")] = ("close", {"theta": 1e6, "polish": False})
     return found
 
 
@@ -48,7 +49,7 @@ SECONDS = 60  # the longest that a peer may take for one row
 
 
 def methods_of(peer: str, data: str, kind: str) -> dict[str, int]:
-    """The methods of a peer that are asked in a case: all where there are fronts, else NICE proximity alone."""
-    if data in FRONTS and kind in ("xgboost", "forest"):
-        return PEERS[peer]
-    return {"NICE proximity": 60} if peer == "nice" and kind != "svc" else {}
+    """The methods of a peer that are asked in a case: all where there are fronts, else NICE proximity; trees alone."""
+    if kind not in ("xgboost", "forest"):
+        return {}
+    return PEERS[peer] if data in FRONTS else {"NICE proximity": 60} if peer == "nice" else {}
