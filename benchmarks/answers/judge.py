@@ -105,15 +105,20 @@ def scored(found: list[tuple[str, str]]) -> dict[str, Any]:
         "fronts": [],
     }
     for data, kind in found:
-        judged = load(data, kind)
-        if not store.read_ours(judged):
-            continue
-        print(f"{data}, {kind}: scores", flush=True)
-        scores = store.scores_of(judged)
-        result["lines"] += lines_of(judged, scores, store.read_ours(judged))
-        if data in FRONTS and kind in TREES:
-            result["fronts"] += fronts_of(judged, scores)
+        part = store.kept(data, kind, lambda data=data, kind=kind: _scored(load(data, kind)))
+        result["lines"] += part["lines"]
+        result["fronts"] += part["fronts"]
     return result
+
+
+def _scored(judged: Judged) -> dict[str, Any]:
+    print(f"{judged.data}, {judged.kind}: scores", flush=True)
+    scores = store.scores_of(judged)
+    front = judged.data in FRONTS and judged.kind in TREES
+    return {
+        "lines": lines_of(judged, scores, store.read_ours(judged)),
+        "fronts": fronts_of(judged, scores) if front else [],
+    }
 
 
 def main() -> None:

@@ -6,7 +6,9 @@ another model are refused.
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +73,24 @@ def scores_of(judged: Judged) -> dict[str, dict[str, list[Any]]]:
     for peer in PEERS if hasattr(judged.model, "predict_proba") else ():
         found |= {name: scorer(record["cells"]) for name, record in read_peer(judged, peer).items()}
     return found
+
+
+def kept(data: str, kind: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What `make` gives for a case; kept until its answers or the code that judges them change."""
+    inputs = [OURS / f"{data}-{kind}.json", *sorted(PEER_ANSWERS.glob(f"{data}-{kind}-*.json"))]
+    if not inputs[0].exists():
+        return {"lines": [], "fronts": []}
+    code = [
+        Path(__file__).with_name(f"{name}.py") for name in ("fronts", "score", "store", "summary", "tables", "tools")
+    ]
+    key = hashlib.sha256(b"".join(file.read_bytes() for file in (*inputs, *code))).hexdigest()
+    file = OURS / "scores" / f"{data}-{kind}.json"
+    known = json.loads(file.read_text()) if file.exists() else {}
+    if known.get("key") != key:
+        known = {"key": key, **make()}
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(known))
+    return known
 
 
 def _file(judged: Judged, peer: str) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -113,6 +114,29 @@ def test_our_answers_are_typed_back_from_changes_and_from_the_frame(bench, judge
     record = bench.ours.answered(judged, "", {})
     assert record["typed"] == {"changes": [True] * 8, "frame": [True] * 8}
     assert all(cells is not None for cells in record["cells"])
+
+
+def test_an_answer_of_many_digits_is_not_typed_back_from_the_frame(bench, judged):
+    class Exact:
+        """Class 1 for exactly one number."""
+
+        def predict(self, x):
+            return (x[:, 0] == 1 / 3).astype(int)
+
+    e = CounterfactualExplainer(judged.model).fit(judged.train).explain(judged.rows[:2], progress=False)
+    label = np.array([1, 1], dtype=object)
+    e = replace(e, counterfactual=np.full((2, 3), 1 / 3), counterfactual_class=label)
+    assert bench.ours.typed_back(Exact(), e) == {"changes": [True, True], "frame": [False, False]}
+
+
+def test_scores_are_kept_until_the_answers_change(bench, judged, tmp_path, monkeypatch):
+    monkeypatch.setattr(bench.store, "OURS", tmp_path)
+    monkeypatch.setattr(bench.store, "PEER_ANSWERS", tmp_path / "peers")
+    made = []
+    for cells in ([None], [None], other(judged)[:1]):
+        bench.store.write_ours(judged, {"default": {"cells": cells}})
+        bench.store.kept("clouds", "forest", lambda: made.append(1) or {"lines": [], "fronts": []})
+    assert len(made) == 2
 
 
 def test_answers_of_peers_are_stored_as_changed_cells_and_read_back_whole(bench, judged, tmp_path, monkeypatch):
