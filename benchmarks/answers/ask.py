@@ -1,7 +1,7 @@
 """Ask one peer in its own environment: `python ask.py <peer> <folder> <data> <kind> <methods> <output>`.
 
 Writes the cells of every answer and the time it took; nothing is judged here. A row on which a method raises or takes
-longer than its limit has no answer, and the error is kept.
+more processor time than its limit has no answer, and the error is kept.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from worker import plain, timed
 
 
 class TooSlowError(Exception):
-    """A row took longer than its limit."""
+    """A row took more processor time than its limit."""
 
 
 def _stop(*_: Any) -> None:
@@ -37,14 +37,14 @@ def asked(method: Method, case: Case, rows: int, seconds: int) -> dict[str, Any]
         return {"cells": [None] * rows, "ms": [], "errors": [_text(error)] * rows}
     found: dict[str, Any] = {"cells": [], "ms": [], "errors": []}
     for row in case.rows[:rows]:
-        signal.alarm(seconds)
+        signal.setitimer(signal.ITIMER_PROF, seconds)
         try:
             cells, ms = timed(explain, row)
             answer, error = plain(cells), None
         except Exception as raised:  # noqa: BLE001
             answer, ms, error = None, None, _text(raised)
         finally:
-            signal.alarm(0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
         for name, value in zip(found, (answer, ms, error), strict=True):
             found[name].append(value)
     return found
@@ -56,7 +56,7 @@ def _text(error: Exception) -> str:
 
 def main(peer: str, folder: Path, data: str, kind: str, methods: dict[str, int], seconds: int, output: Path) -> None:
     """All methods named, on one case."""
-    signal.signal(signal.SIGALRM, _stop)
+    signal.signal(signal.SIGPROF, _stop)
     module = importlib.import_module(f"peer_{peer}")
     case = load(folder, data, kind)
     by_name = {method.name: method for method in module.METHODS}

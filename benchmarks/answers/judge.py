@@ -1,10 +1,10 @@
 """Judge the answers of every tool on held-back rows: `python benchmarks/answers/judge.py`.
 
 Asks what has not been asked yet, so that a run that was stopped goes on; then scores everything and writes
-benchmarks/results/answers.json, the figures of docs/answers.md and docs/pictures/answers.png. `--tools ours` asks ours
-again, after a change of the search, and keeps the peers' answers, which are stored with all their cells in
-benchmarks/results/answers. `--data` and `--models` choose cases, `--score` only scores. Peers run in the environments
-of benchmarks/peers.
+benchmarks/results/answers.json, the figures of docs/answers.md and docs/pictures/answers.png. Ours is asked again after
+a change of the package's code, the peers only if `--tools` names them: their answers are stored with all cells in
+benchmarks/results/answers, so that `--tools ours` needs none of their environments. `--data` and `--models` choose
+cases, `--score` only scores.
 """
 
 from __future__ import annotations
@@ -48,9 +48,11 @@ def cases(data: list[str], models: list[str]) -> list[tuple[str, str]]:
     ]
 
 
-def ask_ours(judged: Judged, again: bool) -> None:
+def ask_ours(judged: Judged) -> None:
     """Every setting that has no record yet: all where there are fronts, else the presets; three answers by default."""
-    records = {} if again else store.read_ours(judged)
+    records, code = store.read_ours(judged), store.code_of_ours()
+    if records.get("code") != code:
+        records = {"code": code}
     front = judged.data in FRONTS and judged.kind in TREES
     for name, (preset, changed) in (settings() if front else PRESETS).items():
         if name not in records:
@@ -85,11 +87,11 @@ def ask_peer(judged: Judged, peer: str, again: bool) -> None:
 
 
 def ask(judged: Judged, chosen: list[str]) -> None:
-    """Ours and the peers; the tools that were chosen are asked again."""
+    """Ours and the peers; peers that were chosen are asked again."""
     name = f"{judged.data}, {judged.kind}"
     if not chosen or "ours" in chosen:
         print(f"{name}: ours", flush=True)
-        ask_ours(judged, "ours" in chosen)
+        ask_ours(judged)
     for peer in PEERS:
         if judged.data in NUMERIC and (not chosen or peer in chosen):
             print(f"{name}: {peer}", flush=True)
@@ -101,6 +103,7 @@ def scored(found: list[tuple[str, str]]) -> dict[str, Any]:
     result: dict[str, Any] = {
         "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
         "versions": {"python": platform.python_version(), **{package: version(package) for package in PACKAGES}},
+        "code": {},
         "lines": [],
         "fronts": [],
     }
@@ -108,6 +111,7 @@ def scored(found: list[tuple[str, str]]) -> dict[str, Any]:
         part = store.kept(data, kind, lambda data=data, kind=kind: _scored(load(data, kind)))
         result["lines"] += part["lines"]
         result["fronts"] += part["fronts"]
+        result["code"] |= {f"{data}, {kind}": part["code"]} if part["lines"] else {}
     return result
 
 
@@ -118,13 +122,14 @@ def _scored(judged: Judged) -> dict[str, Any]:
     return {
         "lines": lines_of(judged, scores, store.read_ours(judged)),
         "fronts": fronts_of(judged, scores) if front else [],
+        "code": store.read_ours(judged).get("code"),
     }
 
 
 def main() -> None:
     """Ask, score, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tools", nargs="+", choices=("ours", *PEERS), default=[], help="ask only these, and again")
+    parser.add_argument("--tools", nargs="+", choices=("ours", *PEERS), default=[], help="ask only these; peers again")
     parser.add_argument("--data", nargs="+", choices=(*NUMERIC, *CATEGORIES), default=[])
     parser.add_argument("--models", nargs="+", choices=(*TREES, *SMOOTH), default=[])
     parser.add_argument("--score", action="store_true", help="ask nothing")

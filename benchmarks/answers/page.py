@@ -154,4 +154,6 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 def _footer(result: dict[str, Any]) -> str:
     versions = ", ".join(f"{package} {number}" for package, number in result["versions"].items())
-    return f"{result['date']}, `python benchmarks/answers/judge.py`; {versions}."
+    codes = sorted({str(code) for code in result["code"].values()})
+    mixed = f" Ours was asked with {len(codes)} states of the code; run it again." if len(codes) > 1 else ""
+    return f"{result['date']}, `make bench-answers`; {versions}; code {', '.join(codes)}.{mixed}"

@@ -66,6 +66,7 @@ def draw(fronts: list[dict[str, Any]], file: Path) -> None:
 def _panel(axes: Any, front: dict[str, Any], *, first: bool, top: bool, bottom: bool) -> None:
     points = front["points"]
     line = front_of(points, front["quality"] != "l0")
+    line.append([max(point[0] for point in points.values()), line[-1][1]])  # no setting beyond is better
     axes.step(*zip(*line, strict=True), where="post", color=FRONT, lw=1.4, zorder=2)
     mine = [point for name, point in points.items() if name.startswith("ours")]
     axes.scatter(*zip(*mine, strict=True), color=OURS, s=9, alpha=0.5, zorder=1)
@@ -75,8 +76,11 @@ def _panel(axes: Any, front: dict[str, Any], *, first: bool, top: bool, bottom: 
         if name in points:
             axes.scatter(*points[name], color=colour, marker=marker, s=65, edgecolor="white", lw=0.6, zorder=4)
     axes.set_xscale("log")
-    ticks = [tick for tick in (0.1, 0.3, 1, 3, 10, 30, 100) if axes.get_xlim()[0] <= tick <= axes.get_xlim()[1]]
+    ticks = [tick for tick in (0.01, 0.1, 1, 3, 10, 30, 100) if axes.get_xlim()[0] <= tick <= axes.get_xlim()[1]]
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    if front["quality"] == "l0":
+        axes.set_yscale("log")
+        axes.set_yticks([2, 5, 10, 20, 50], ["2", "5", "10", "20", "50"])
     axes.minorticks_off()
     axes.spines[["top", "right"]].set_visible(False)
     if front["quality"] != "l0":

@@ -22,13 +22,19 @@ PEER_ANSWERS = TOP / "benchmarks" / "results" / "answers"
 OURS = TOP / ".cache" / "answers"
 WORK = TOP / ".venv-peers" / "answers"
 
-Records = dict[str, dict[str, Any]]
+Records = dict[str, Any]
 
 
 def read_ours(judged: Judged) -> Records:
     """By setting; empty if nothing was asked."""
     file = OURS / f"{judged.data}-{judged.kind}.json"
     return json.loads(file.read_text()) if file.exists() else {}
+
+
+def code_of_ours() -> str:
+    """A short name of the package's code: answers of other code are asked again."""
+    files = sorted(file for folder in ("cfproto_plugin", "adapters") for file in (TOP / folder).rglob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:8]
 
 
 def write_ours(judged: Judged, records: Records) -> None:
@@ -66,9 +72,7 @@ def scores_of(judged: Judged) -> dict[str, dict[str, list[Any]]]:
     if judged.data in CATEGORIES:
         return {}
     scorer = Scorer(judged)
-    found = {
-        f"ours, {name}": scorer(record["cells"]) for name, record in read_ours(judged).items() if "cells" in record
-    }
+    found = {f"ours, {name}": scorer(record["cells"]) for name, record in _answers(judged)}
     found["the rows themselves"] = scorer.of_rows()
     for peer in PEERS if hasattr(judged.model, "predict_proba") else ():
         found |= {name: scorer(record["cells"]) for name, record in read_peer(judged, peer).items()}
@@ -91,6 +95,11 @@ def kept(data: str, kind: str, make: Callable[[], dict[str, Any]]) -> dict[str, 
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(known))
     return known
+
+
+def _answers(judged: Judged) -> list[tuple[str, dict[str, Any]]]:
+    """Our records by setting, without what is no setting."""
+    return [(name, each) for name, each in read_ours(judged).items() if isinstance(each, dict) and "cells" in each]
 
 
 def _file(judged: Judged, peer: str) -> Path:

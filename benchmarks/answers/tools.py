@@ -43,9 +43,9 @@ PEERS: dict[str, dict[str, int]] = {
     "nice": {"NICE none": 60, "NICE sparsity": 60, "NICE proximity": 60, "NICE plausibility": 60},
     "treecf": {"treecf": 60},
     "dice": {"DiCE random": 60},
-    "alibi": {"alibi L1+L2+proto": 20},
+    "alibi": {"alibi L1+L2+proto": 10},
 }
-SECONDS = 60  # the longest that a peer may take for one row
+SECONDS = 60  # of processor time, the most that a peer may take for one row
 
 
 def methods_of(peer: str, data: str, kind: str) -> dict[str, int]:
