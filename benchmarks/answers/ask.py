@@ -1,4 +1,4 @@
-"""Ask one peer in its own environment: `python ask.py <peer> <folder> <data> <kind> <methods> <output>`.
+"""Ask one peer in its own environment: `python ask.py` with the case, the methods and the output as JSON.
 
 Writes the cells of every answer and the time it took; nothing is judged here. A row on which a method raises or takes
 more processor time than its limit has no answer, and the error is kept.

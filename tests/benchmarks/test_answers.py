@@ -205,7 +205,10 @@ def test_the_front_leaves_out_settings_that_another_one_beats(bench):
 
 def test_targets_say_which_cases_miss_them(bench):
     line = {"model": "forest", "tool": "ours, default", "columns": 9, "typed": 1.0, "changed": 3, "survival": 0.5}
-    lines = [line | {"data": "sonar", "outliers": 0.1, "distance / NICE": 1.3}, line | {"data": "a", "outliers": 0.2}]
+    lines = [
+        line | {"data": "sonar", "outliers": 0.1, "distance / NICE": 1.3, "both": 60},
+        line | {"data": "a", "outliers": 0.2, "distance / NICE": 9, "both": 4},
+    ]
     found = {(each["what"], each["data"]): each["met"] for each in bench.targets.judged(lines)}
     assert found["outliers of the claimed class, %", "sonar"]
     assert not found["outliers of the claimed class, %", "a"]
