@@ -99,7 +99,8 @@ def ask(judged: Judged, chosen: list[str]) -> None:
 
 
 def scored(found: list[tuple[str, str]]) -> dict[str, Any]:
-    """Everything that was asked, judged."""
+    """Everything that was asked, judged; cases that were not asked here stay as they were."""
+    before = json.loads(RESULT.read_text()) if RESULT.exists() else {"code": {}, "lines": [], "fronts": []}
     result: dict[str, Any] = {
         "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
         "versions": {"python": platform.python_version(), **{package: version(package) for package in PACKAGES}},
@@ -108,11 +109,19 @@ def scored(found: list[tuple[str, str]]) -> dict[str, Any]:
         "fronts": [],
     }
     for data, kind in found:
-        part = store.kept(data, kind, lambda data=data, kind=kind: _scored(load(data, kind)))
+        name = f"{data}, {kind}"
+        part = store.kept(data, kind, lambda data=data, kind=kind: _scored(load(data, kind))) or {
+            "code": before["code"].get(name),
+            **{field: [each for each in before[field] if _is(each, data, kind)] for field in ("lines", "fronts")},
+        }
         result["lines"] += part["lines"]
         result["fronts"] += part["fronts"]
-        result["code"] |= {f"{data}, {kind}": part["code"]} if part["lines"] else {}
+        result["code"] |= {name: part["code"]} if part["lines"] else {}
     return result
+
+
+def _is(line: dict[str, Any], data: str, kind: str) -> bool:
+    return bool(line["data"] == data and line["model"] == kind)
 
 
 def _scored(judged: Judged) -> dict[str, Any]:

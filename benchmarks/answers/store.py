@@ -80,10 +80,10 @@ def scores_of(judged: Judged) -> dict[str, dict[str, list[Any]]]:
 
 
 def kept(data: str, kind: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What `make` gives for a case; kept until its answers or the code that judges them change."""
+    """What `make` gives for a case; kept until its answers or the code that judges them change. Empty if unasked."""
     inputs = [OURS / f"{data}-{kind}.json", *sorted(PEER_ANSWERS.glob(f"{data}-{kind}-*.json"))]
     if not inputs[0].exists():
-        return {"lines": [], "fronts": []}
+        return {}
     code = [
         Path(__file__).with_name(f"{name}.py") for name in ("fronts", "score", "store", "summary", "tables", "tools")
     ]
