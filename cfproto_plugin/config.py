@@ -31,6 +31,7 @@ class SearchConfig:
 
     method: "path" follows the minimisers of the objective from the row to its prototypes as theta grows; "fista" is the
         paper's iteration; "auto" is the path if the search has neither L_pred nor L_AE, else the iteration.
+    beta: weight of L1. None is 1 on the path of an encoder, which then changes a third fewer pixels, else 0.1.
     theta: weight of the prototype, the one knob between close to the row (0) and close to the class (5 and more). None
         is 0 for tables searched by the path, which changes few columns; for the iteration 200 with an encoder and 100
         without, or beside L_AE.
@@ -56,7 +57,7 @@ class SearchConfig:
     """
 
     method: Literal["auto", "path", "fista"] = "auto"
-    beta: float = 0.1
+    beta: float | None = None
     theta: float | None = None
     gamma: float | None = None
     kappa: float = 0.0
@@ -143,7 +144,9 @@ class SearchConfig:
         if not isinstance(loss, str) or loss not in _PAPER:
             raise ConfigError(f"loss is {shown(loss)}; expected one of {', '.join(_PAPER)}, the paper's MNIST list")
         cls._check_names(overrides)
-        base = cls(method="fista", c_steps=10, max_iterations=1000, momentum=True, polish=False, fallback=False)
+        base = cls(
+            method="fista", beta=0.1, c_steps=10, max_iterations=1000, momentum=True, polish=False, fallback=False
+        )
         settings = {**_PAPER[loss], **overrides}
         return replace(base, **{"k": None if _is_zero(settings["theta"]) else 5, **settings})  # only L_proto uses k
 

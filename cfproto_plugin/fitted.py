@@ -198,6 +198,7 @@ def _settled(config: SearchConfig, plan: Plan, k: Any) -> SearchConfig:
     return replace(
         config,
         method=plan.method,
+        beta=plan.beta,
         theta=plan.path_theta if plan.method == "path" else plan.theta,
         few_changes=plan.few_changes,
         gamma=plan.gamma,
