@@ -40,7 +40,7 @@ class SearchConfig:
     c_init: None is 0 on the path and for models without gradients, else 1. c_steps: None is 1 if c_init is 0, else 5.
     max_iterations, learning_rate, momentum, clip: of the iteration; clip bounds every entry of the gradient. Without
         momentum the counterfactuals of loss A on the Breast Cancer network lie at half the distance.
-    k: prototypes are the mean of the k nearest encodings, or the k-th nearest training row. None is 5 with an encoder
+    k: prototypes are the mean of the k nearest encodings, or the k-th nearest training row. None is 20 with an encoder
         and 1 for k-d trees; "all" averages whole classes. k_type: "mean", or "point" for the k-th nearest encoding.
     eps: half the step of finite differences, one number or one per feature, in units of the search.
     polish: whether what the method found is improved on the same objective. None is True for tables searched by the

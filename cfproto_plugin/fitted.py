@@ -37,6 +37,7 @@ from cfproto_plugin.tables.space import FeatureSpace
 log = logging.getLogger(__name__)
 _COMPARED = 64  # training rows near the boundary that are recomputed, to see how far that is from the model
 _PER_CLASS = 8  # prototypes of each class the path may try; the first is the paper's
+_CODES = 20  # nearest encodings of a class whose mean is its prototype
 
 
 @dataclass(frozen=True)
@@ -234,7 +235,7 @@ def _floors(space: FeatureSpace, plan: Plan, config: SearchConfig, train: Array,
 
 
 def _default_k(prototypes: str, encoder: Adapted | None) -> int:
-    return 1 if encoder is None or prototypes == "kdtree" else 5
+    return 1 if encoder is None or prototypes == "kdtree" else _CODES
 
 
 def _check_settings(config: SearchConfig, models: Models, columns: int) -> None:

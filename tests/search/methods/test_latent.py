@@ -70,7 +70,7 @@ def test_a_theta_that_was_given_weighs_the_distance_of_codes_in_what_is_minimise
 def test_by_default_it_changes_fewer_columns_than_with_the_papers_beta(digits):
     x = digits.x[1500:1530]
     default, paper = (explainer_of(digits, search=search).explain(x) for search in (None, SearchConfig(beta=0.1)))
-    assert default.meta["config"]["beta"] == 1
+    assert (default.meta["config"]["beta"], default.meta["config"]["k"]) == (1, 20)
     both = (default.status == "found") & (paper.status == "found")
     assert both.sum() >= 20
     assert default.n_changes[both].mean() < 0.8 * paper.n_changes[both].mean()
