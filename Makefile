@@ -11,7 +11,7 @@ PYTHON ?= python3
 ENV := .venv
 DEMO_ENV := .venv-demo
 PINS := tests/constraints.txt
-PAPER := breast_cancer adult mnist mnist_sweep mnist_black_box mnist_comparison
+PAPER := breast_cancer breast_cancer_presets adult mnist mnist_encoder mnist_sweep mnist_black_box mnist_comparison
 INSTALL := -m pip install -q --no-compile -c $(PINS)
 PYTEST := $(ENV)/bin/python -m pytest -n 2 --dist loadfile
 

@@ -31,6 +31,7 @@ class SearchConfig:
 
     method: "path" follows the minimisers of the objective from the row to its prototypes as theta grows; "fista" is the
         paper's iteration; "auto" is the path if the search has neither L_pred nor L_AE, else the iteration.
+    beta: weight of L1. None is 1 on the path of an encoder, which then changes a third fewer pixels, else 0.1.
     theta: weight of the prototype, the one knob between close to the row (0) and close to the class (5 and more). None
         is 0 for tables searched by the path, which changes few columns; for the iteration 200 with an encoder and 100
         without, or beside L_AE.
@@ -39,7 +40,7 @@ class SearchConfig:
     c_init: None is 0 on the path and for models without gradients, else 1. c_steps: None is 1 if c_init is 0, else 5.
     max_iterations, learning_rate, momentum, clip: of the iteration; clip bounds every entry of the gradient. Without
         momentum the counterfactuals of loss A on the Breast Cancer network lie at half the distance.
-    k: prototypes are the mean of the k nearest encodings, or the k-th nearest training row. None is 5 with an encoder
+    k: prototypes are the mean of the k nearest encodings, or the k-th nearest training row. None is 20 with an encoder
         and 1 for k-d trees; "all" averages whole classes. k_type: "mean", or "point" for the k-th nearest encoding.
     eps: half the step of finite differences, one number or one per feature, in units of the search.
     polish: whether what the method found is improved on the same objective. None is True for tables searched by the
@@ -62,7 +63,7 @@ class SearchConfig:
     """
 
     method: Literal["auto", "path", "fista"] = "auto"
-    beta: float = 0.1
+    beta: float | None = None
     theta: float | None = None
     gamma: float | None = None
     kappa: float = 0.0
@@ -156,7 +157,9 @@ class SearchConfig:
         if not isinstance(loss, str) or loss not in _PAPER:
             raise ConfigError(f"loss is {shown(loss)}; expected one of {', '.join(_PAPER)}, the paper's MNIST list")
         cls._check_names(overrides)
-        base = cls(method="fista", c_steps=10, max_iterations=1000, momentum=True, polish=False, fallback=False)
+        base = cls(
+            method="fista", beta=0.1, c_steps=10, max_iterations=1000, momentum=True, polish=False, fallback=False
+        )
         settings = {**_PAPER[loss], **overrides}
         return replace(base, **{"k": None if _is_zero(settings["theta"]) else 5, **settings})  # only L_proto uses k
 

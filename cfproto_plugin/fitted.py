@@ -33,6 +33,7 @@ from cfproto_plugin.tables.space import FeatureSpace
 
 log = logging.getLogger(__name__)
 _PER_CLASS = 8  # prototypes of each class the path may try; the first is the paper's
+_CODES = 20  # nearest encodings of a class whose mean is its prototype
 
 
 @dataclass(frozen=True)
@@ -214,6 +215,7 @@ def _settled(config: SearchConfig, plan: Plan, k: Any) -> SearchConfig:
     return replace(
         config,
         method=plan.method,
+        beta=plan.beta,
         theta=plan.path_theta if plan.method == "path" else plan.theta,
         few_changes=plan.few_changes,
         gamma=plan.gamma,
@@ -253,7 +255,7 @@ def _floors(
 
 
 def _default_k(prototypes: str, encoder: Adapted | None) -> int:
-    return 1 if encoder is None or prototypes == "kdtree" else 5
+    return 1 if encoder is None or prototypes == "kdtree" else _CODES
 
 
 def check_certifiable(what: str, model: Adapted, columns: Columns, *, encoders: bool) -> None:

@@ -137,10 +137,10 @@ class Judge:
 
     def distance(self, table: Array, row: Array) -> Array:
         """beta·L1 + L2 alone."""
-        return elastic_net(self.space.to_search(table) - self.task.rows.z[row], self._config.beta)
+        return elastic_net(self.space.to_search(table) - self.task.rows.z[row], self.task.beta)
 
     def _cost(self, delta: Array, table: Array, original: Array, off: Array | None) -> Array:
-        cost = elastic_net(delta, self._config.beta)
+        cost = elastic_net(delta, self.task.beta)
         if self.theta and off is not None:
             cost = cost + self.theta * np.square(off).sum(axis=-1)
         price = self._config.few_changes

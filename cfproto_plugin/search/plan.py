@@ -13,6 +13,7 @@ from cfproto_plugin.errors import ConfigError
 # For tables searched by the path, unless the user says otherwise
 FEW_CHANGES, FEW_CHANGES_WITHOUT_SPLITS = 0.5, 1.0
 TYPICALITY, STABILITY, CONFIDENCE = 0.1, 0.9, 0.02
+BETA, LATENT_BETA = 0.1, 1.0  # weight of L1: the paper's, and that of the path of an encoder
 _ITERATION_ONLY = ("c_steps", "max_iterations", "learning_rate", "momentum", "clip")
 
 
@@ -45,6 +46,7 @@ class Plan:
     """
 
     method: Literal["path", "fista"]
+    beta: float
     c_init: float
     c_steps: int
     gamma: float
@@ -72,8 +74,10 @@ def make_plan(config: SearchConfig, situation: Situation) -> Plan:
     if c_init == 0 and theta == 0 and method == "fista":
         raise ConfigError("c_init and theta are both 0: nothing would lead to another class; set one of them above 0")
     on_table = method == "path" and not situation.latent and situation.table
+    usual_beta = LATENT_BETA if method == "path" and situation.latent else BETA
     plan = Plan(
         method,
+        usual_beta if config.beta is None else config.beta,
         c_init,
         1 if c_init == 0 else config.c_steps or 5,
         gamma,

@@ -110,7 +110,7 @@ class _Several:
         allowed = self._allowed(search, lines)
         rows, good = task.rows.take(lines), allowed.any(axis=1)
         if search.columns is not None:
-            main, some = main_columns(task.space, rows, answers, task.config.beta, search.columns)
+            main, some = main_columns(task.space, rows, answers, task.beta, search.columns)
             rows, good = narrowed(task.space, rows, answers, main, turn_back=search.turn_back), good & some
             if search.turn_back:
                 good &= (main.any(axis=1) & (rows.z_lower < rows.z_upper)).any(axis=1)

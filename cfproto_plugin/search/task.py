@@ -10,6 +10,7 @@ import numpy as np
 from cfproto_plugin.config import SearchConfig
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.intervals import Intervals
+from cfproto_plugin.search.plan import BETA
 from cfproto_plugin.search.tuning import Tuning
 from cfproto_plugin.tables.space import FeatureSpace, Rows
 
@@ -41,6 +42,11 @@ class Task:
     least: Array | None = None  # (k,) the probability that an answer of every class must have; None for none
     wished: Array | None = None  # (k,) that it should have; None if there is no such wish
     lead: Array | None = None  # (n, D) points whose nearest prototypes lead the search, in place of those of the rows
+
+    @property
+    def beta(self) -> float:
+        """The weight of L1."""
+        return BETA if self.config.beta is None else self.config.beta
 
     @property
     def sources(self) -> Array:

@@ -215,7 +215,7 @@ def test_rules_that_cannot_be_are_refused_before_any_data_is_seen(rules, message
     ("settings", "message"),
     [
         ({"min_proba": "0.9"}, "min_proba is '0.9'; expected a probability above 0"),
-        ({"beta": None}, "beta is None; expected a number of at least 0$"),
+        ({"kappa": None}, "kappa is None; expected a number of at least 0$"),
         ({"theta": True}, "theta is True; expected a number of at least 0, or None"),
         ({"fallback": "no"}, "fallback is 'no'; expected True or False"),
         ({"eps": "1"}, "eps is '1'"),

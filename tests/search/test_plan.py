@@ -49,6 +49,13 @@ def test_theta_is_that_of_the_objective_with_and_without_polish():
     assert make_plan(SearchConfig(polish=False), ENCODER).path_theta == 0
 
 
+def test_beta_is_1_on_the_path_of_an_encoder_and_the_papers_elsewhere():
+    assert make_plan(SearchConfig(), ENCODER).beta == 1
+    assert make_plan(SearchConfig(beta=0.3), ENCODER).beta == 0.3
+    for settings, situation in (({}, TABLE), ({}, IMAGE), ({"method": "fista"}, ENCODER)):
+        assert make_plan(SearchConfig(**settings), situation).beta == 0.1
+
+
 def test_a_floor_that_the_user_gave_is_a_rule_and_zero_is_none():
     plan = make_plan(SearchConfig(min_typicality=0.3, min_stability=0), TABLE)
     assert (plan.typicality, plan.stability) == ((0.3, True), (0, False))

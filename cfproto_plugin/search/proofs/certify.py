@@ -98,7 +98,7 @@ class _Line:
         """Bound the line's answer and look for a cheaper one."""
         judge, task = self.judge, self.judge.task
         goal = None if self.goal is None else judge.space.to_search(self.goal)[0]
-        price = Price(task.config.beta, task.config.few_changes or 0.0, judge.theta, goal)
+        price = Price(task.beta, task.config.few_changes or 0.0, judge.theta, goal)
         most, rows = task.config.max_changes, task.rows.take(self.row)
         relations, _ = linear_relations(task.space)
         named = named_columns(relations)

@@ -54,7 +54,7 @@ def _round(judge: Judge, points: Points, active: Array) -> Array:
 def _tried(judge: Judge, points: Points, active: Array, delta: Array) -> Array:
     """Steps (p, m, D) from the rows that are tried; delta (p, D) is where the points are."""
     row = points.row[active]
-    rows, config = judge.task.rows.take(row), judge.task.config
+    rows = judge.task.rows.take(row)
     missing, gradient = _missing(judge, row, rows.z + delta)
     least = missing + (gradient * delta).sum(axis=1)
     masks = _masks(judge, gradient, delta)
@@ -63,7 +63,7 @@ def _tried(judge: Judge, points: Points, active: Array, delta: Array) -> Array:
     low, high = (np.where(mask, (bound - rows.z)[each], 0) for bound in (rows.z_lower, rows.z_upper))
     goal = (judge.space.to_search(points.goal[active]) - rows.z)[each] if judge.theta else None
     free = np.where(mask, gradient[each], 0)
-    best = nearest_step(free, least[each], low, high, config.beta, judge.theta, goal).reshape(len(row), count, -1)
+    best = nearest_step(free, least[each], low, high, judge.task.beta, judge.theta, goal).reshape(len(row), count, -1)
     way = delta[:, None, None] + _FRACTIONS[:, None] * (best[:, :2] - delta[:, None])[:, :, None]
     beyond = best[:, 2:, None] * _BEYOND[:, None]
     return np.concatenate([part.reshape(len(row), -1, delta.shape[1]) for part in (way, beyond)], axis=1)
