@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -86,3 +87,31 @@ def test_all_of_them_in_one_process_take_little_memory_and_run_nothing(good, tmp
     assert result["megabytes"] < MOST_MEMORY
     assert "hostile_module" not in result["imported"]
     assert not list(Path(tmp_path).rglob("ran"))
+
+
+@pytest.mark.slow
+@pytest.mark.needs("keras")
+def test_a_keras_file_with_code_or_names_of_other_modules_runs_nothing(good, tmp_path):
+    import keras
+    from hostile import with_model
+
+    mark = tmp_path / "ran"
+    place = str(mark)
+    code = keras.layers.Lambda(lambda x: (__import__("pathlib").Path(place).touch(), x)[1])
+    keras.Sequential([keras.Input((4,)), code, keras.layers.Dense(2)]).save(tmp_path / "code.keras")
+    mark.unlink(missing_ok=True)  # building the model ran it
+    keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)]).save(tmp_path / "plain.keras")
+    named = tmp_path / "named.keras"
+    with zipfile.ZipFile(tmp_path / "plain.keras") as old, zipfile.ZipFile(named, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            if name == "config.json":
+                content = content.replace(b'"keras.layers"', b'"hostile_module"').replace(b'"Dense"', b'"Run"')
+            new.writestr(name, content)
+    for source in ("code", "named"):
+        content = (tmp_path / f"{source}.keras").read_bytes()
+        path = with_model(good, tmp_path / f"{source}.zip", content, ".keras", "keras")
+        with pytest.raises(CfprotoError, match="cannot be loaded"):
+            CounterfactualExplainer.load(path)
+    assert not mark.exists()
+    assert "hostile_module" not in sys.modules
