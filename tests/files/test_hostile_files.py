@@ -10,19 +10,23 @@ from pathlib import Path
 
 import pytest
 from hostile import CASES
+from saved_cases import numbers
+from sklearn.linear_model import LogisticRegression
 
 from cfproto_plugin import CounterfactualExplainer
 from cfproto_plugin.errors import CfprotoError
 
-pytestmark = pytest.mark.needs("skops", "xgboost")
+pytestmark = pytest.mark.needs("skops", "xgboost", "polars")
 MOST_MEMORY = 150  # MB beyond what a good file takes; the largest of the hostile ones would need terabytes
 
 MEASURE = """
 import json, resource, sys
 from cfproto_plugin import CounterfactualExplainer
 from cfproto_plugin.errors import CfprotoError
-good, *others = sys.argv[1:]
+good, another, *others = sys.argv[1:]
 CounterfactualExplainer.load(good)
+CounterfactualExplainer.load(another)  # skops imports all of scikit-learn when it is first used
+import polars
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 start, before, found = peak(), set(sys.modules), {}
@@ -38,7 +42,6 @@ print(json.dumps({"found": found, "megabytes": peak() - start, "imported": sorte
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory):
-    from saved_cases import numbers
     from xgboost import XGBClassifier
 
     x, y = numbers(120)
@@ -80,7 +83,12 @@ def test_all_of_them_in_one_process_take_little_memory_and_run_nothing(good, tmp
         folder = tmp_path / name
         folder.mkdir()
         paths.append(case.make(good, folder / "hostile.zip"))
-    done = subprocess.run([sys.executable, "-c", MEASURE, good, *paths], capture_output=True, text=True, check=False)
+    x, y = numbers(120)
+    another = tmp_path / "another.zip"
+    CounterfactualExplainer(LogisticRegression().fit(x, y)).fit(x).save(another)
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, good, another, *paths], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert "loaded" not in result["found"].values()
