@@ -30,6 +30,7 @@ search.objective
 search.methods search.refine
 search.incumbent
 search.solve
+search.proofs
 search.several
 report files
 explanation
@@ -55,6 +56,7 @@ PUBLIC = {CORE, f"{CORE}.protocols", f"{CORE}.errors", f"{CORE}.helpers"}  # wha
 
 FRAMEWORKS = {"torch", "tensorflow", "keras", "xgboost", "lightgbm", "onnxruntime", "catboost", "jax"}
 OPTIONAL = FRAMEWORKS | {"pandas", "matplotlib"}
+TOOLS = {"mlflow"}  # that a folder or module of integrations is made for
 IMPORTERS = {"import_module", "__import__", "find_spec"}
 PROTOCOLS = {"ModelAdapter", "GradientAdapter", "Capabilities", "PrototypeProvider", "CategoryDistance"}
 CAPABILITIES = {
@@ -173,6 +175,16 @@ def framework_imports(top: Path) -> list[str]:
     return wrong
 
 
+def tools_outside_integrations(top: Path) -> list[str]:
+    """Imports of outside tools that are not in their own integration."""
+    return [
+        str(edge)
+        for source in sources(top)
+        for edge in imports(source)
+        if (tool := edge.target.split(".")[0]) in TOOLS and source.module.split(".")[1:3] != ["integrations", tool]
+    ]
+
+
 def _by_string(source: Source, foreign: set[str]) -> Iterator[tuple[str, int]]:
     """Names of frameworks in calls that import; anywhere in the file if a call imports what a variable names."""
     calls = [n for n in ast.walk(source.tree) if isinstance(n, ast.Call) and _called(n) in IMPORTERS]
@@ -242,6 +254,10 @@ def test_no_modules_import_each_other_not_even_inside_functions():
 
 def test_the_core_imports_no_framework_neither_by_a_statement_nor_by_a_string():
     assert_kept(framework_imports)
+
+
+def test_an_outside_tool_is_imported_by_its_own_integration_only():
+    assert_kept(tools_outside_integrations)
 
 
 def test_what_an_adapter_can_do_is_asked_in_one_place():
@@ -350,6 +366,11 @@ def test_a_framework_is_found_however_it_is_imported(tree, text):
 
 def test_the_name_of_a_framework_that_is_not_imported_is_no_import(tree):
     assert framework_imports(tree(cli__show="HINT = 'torch'\n__import__('json')\n")) == []
+
+
+def test_a_tool_that_is_imported_elsewhere_than_in_its_integration_is_named(tree):
+    top = tree(report__page="def f():\n    import mlflow\n", integrations__mlflow__files="from mlflow import models")
+    assert tools_outside_integrations(top) == ["cfproto_plugin.report.page imports mlflow (line 2)"]
 
 
 @pytest.mark.parametrize(

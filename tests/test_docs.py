@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import re
+import shlex
 import statistics
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from scoring_server import free_port, scoring_server
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.pipeline import make_pipeline
@@ -34,8 +36,11 @@ def blocks(page):
     return BLOCK.findall(page.read_text(encoding="utf-8"))
 
 
-def run(page, folder, monkeypatch):
-    """Run the blocks of a page in one namespace; a block of text is what the block before it prints."""
+def run(page, folder, monkeypatch, shell=None):
+    """Run the blocks of a page in one namespace; a block of text is what the block before it prints.
+
+    shell: is called with a block of shell commands.
+    """
     monkeypatch.chdir(folder)
     monkeypatch.setenv("COLUMNS", "120")
     names, printed, ran = {"__name__": "__main__"}, "", 0
@@ -44,6 +49,8 @@ def run(page, folder, monkeypatch):
             with contextlib.redirect_stdout(io.StringIO()) as out:
                 exec(compile(text, f"{page.name}, block {ran + 1}", "exec"), names)  # noqa: S102 the code of the page
             printed, ran = out.getvalue(), ran + 1
+        elif kind == "sh" and shell is not None:
+            shell(text)
         elif kind == "text":
             assert printed.split() == text.split(), f"{page.name} prints:\n{printed}"
     return ran
@@ -72,8 +79,30 @@ def test_the_code_of_the_page_on_adult_runs_and_prints_what_it_says(tmp_path, mo
     assert run(TOP / "docs" / "adult.md", tmp_path, monkeypatch) == 3
 
 
+@pytest.mark.slow
+@pytest.mark.needs("mlflow")
+@pytest.mark.filterwarnings("ignore::Warning:mlflow.*")  # of MLflow's own code
+def test_the_code_of_the_page_on_mlflow_runs_with_the_server_that_it_starts(tmp_path, monkeypatch):
+    import mlflow
+
+    before, port = mlflow.get_tracking_uri(), free_port()
+    page = tmp_path / "mlflow.md"
+    page.write_text((TOP / "docs" / "mlflow.md").read_text(encoding="utf-8").replace("5001", str(port)), "utf-8")
+    with contextlib.ExitStack() as stack:
+
+        def serve(command):
+            setting, program, *arguments = shlex.split(command.partition(" --port")[0])
+            assert program == "mlflow"
+            stack.enter_context(scoring_server(arguments, port, tmp_path / "log", **dict([setting.split("=", 1)])))
+
+        try:
+            assert run(page, tmp_path, monkeypatch, serve) == 4
+        finally:
+            mlflow.set_tracking_uri(before)
+
+
 def test_no_page_has_code_that_is_not_run():
-    ran = {"index.md", "explanation.md", "rules.md", "files.md", "adult.md", "command-line.md"}
+    ran = {"index.md", "explanation.md", "rules.md", "files.md", "adult.md", "command-line.md", "mlflow.md"}
     assert {page.name for page in PAGES if any(kind == "python" for kind, _ in blocks(page))} == ran
     for page in [*PAGES, TOP / "README.md"]:
         assert page.read_text(encoding="utf-8").count("```") == 2 * len(blocks(page)), page

@@ -12,10 +12,10 @@ from click.core import ParameterSource
 
 from cfproto_plugin.cli.fitting import FILE, explainer_options, fitted, several, working
 from cfproto_plugin.cli.saved import saved_explainer
-from cfproto_plugin.cli.show import as_lines, as_records, as_table, explained, failures
+from cfproto_plugin.cli.show import as_lines, as_records, explained, failures
 from cfproto_plugin.cli.tables import TABLES, check_format, suffix_of, write_table
 from cfproto_plugin.errors import InputError
-from cfproto_plugin.report import counted
+from cfproto_plugin.report import as_table, counted
 
 if TYPE_CHECKING:
     from cfproto_plugin.explainer import CounterfactualExplainer

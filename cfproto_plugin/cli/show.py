@@ -1,17 +1,15 @@
-"""What `cfproto explain` prints and writes: lines for the terminal, records for JSON, a table for files."""
+"""What `cfproto explain` prints: lines for the terminal, and records for JSON."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cfproto_plugin.helpers.kinds import load_pandas
 from cfproto_plugin.report import aligned, as_sentence, number_dtypes, plain_cell, ranked, value_text
 from cfproto_plugin.tables.cells import is_missing
 
 if TYPE_CHECKING:
     from cfproto_plugin.explanation import Explanation
 
-_SUMMARY = 11  # columns of Explanation.to_frame before those of the features
 _CHANGES = 20  # of one row that are listed
 _LISTED = 8  # rows that are named for one reason
 
@@ -51,19 +49,6 @@ def failures(explanation: Explanation) -> list[str]:
         if row not in done and str(row) not in rows:
             rows.append(str(row))
     return [f"{_rows(rows)}: {reason}" for reason, rows in reasons.items() if rows]
-
-
-def as_table(explanation: Explanation) -> Any:
-    """A DataFrame: status, classes and probabilities of each line, then its counterfactual in the columns of the rows.
-
-    Where one of our columns has the name of a column of the rows, ours gets an underscore.
-    """
-    summary = explanation.to_frame().iloc[:, :_SUMMARY].reset_index(drop=True)
-    summary.insert(2, "message", summary.pop("message"))
-    rows = explanation.counterfactual.reset_index(drop=True)
-    taken = set(rows.columns)
-    summary = summary.rename(columns=lambda name: f"{name}_" if name in taken else name)
-    return load_pandas().concat([summary, rows], axis=1)
 
 
 def as_records(explanation: Explanation) -> list[dict[str, Any]]:

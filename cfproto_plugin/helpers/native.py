@@ -125,7 +125,12 @@ def native_column(library: str, name: str, values: Any, kind: Any, *, nan: bool 
     if library == "polars":
         column = _or_inferred(lambda kind: module.Series(name, values, dtype=kind, strict=kind is not None), kind)
         return column if nan or not column.dtype.is_float() else column.fill_nan(None)
-    return _or_inferred(lambda kind: module.array(values, type=kind, from_pandas=not nan), kind)
+    return _or_inferred(lambda kind: _arrow(module.array(values, type=kind, from_pandas=not nan), kind), kind)
+
+
+def _arrow(column: Any, kind: Any) -> Any:
+    """The column in the type that was asked for: before version 26, pyarrow makes the codes of categories signed."""
+    return column if kind is None or column.type == kind else column.cast(kind)
 
 
 def _temporal(library: str, name: str, values: Array, kind: Any) -> Any:

@@ -602,3 +602,17 @@ def test_tensors_are_read_and_arrays_come_back(table):
     assert explainer.explain(torch.tensor(x[:2], dtype=torch.bfloat16)).found.all()
     with pytest.raises(ValueError, match=r"a sparse torch tensor.*to_dense\(\)"):
         explainer.explain(torch.tensor(x[:2]).to_sparse())
+
+
+def test_changes_have_the_names_of_their_columns_in_whatever_order_these_come():
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame({"a": rng.normal(size=200), "b": rng.normal(100, 3, size=200)})
+    model = LogisticRegression(max_iter=1000).fit(x, x["a"] + x["b"] > 100)
+    explainer = CounterfactualExplainer(model).fit(x)
+    usual, turned = explainer.explain(x[:3]), explainer.explain(x.loc[:2, ["b", "a"]])
+    assert sorted(turned.changes()) == sorted(usual.changes())
+    assert turned.sentence(0) == usual.sentence(0)
+    assert dict(zip(turned.feature_names, turned.deviations, strict=True)) == dict(
+        zip(usual.feature_names, usual.deviations, strict=True)
+    )
+    assert turned.to_frame()["a_after"].equals(usual.to_frame()["a_after"])

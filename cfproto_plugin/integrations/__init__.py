@@ -1,0 +1,1 @@
+"""One module per outside tool. Nothing here is imported, and no tool is, before it is used."""

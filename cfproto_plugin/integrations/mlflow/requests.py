@@ -1,0 +1,96 @@
+"""What a request to a served explainer asks for: its params, which MLflow hands on as texts and numbers.
+
+target: the text of a label, or JSON: a list of labels, or an object of label to [low, high].
+n, time_budget: as in `explain`. rules: a JSON object with fields of `Features`, which replace those of the explainer.
+preset: close, few, typical or stable.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import Field, fields, replace
+from typing import Any
+
+from cfproto_plugin.checks import shown
+from cfproto_plugin.config import SearchConfig
+from cfproto_plugin.errors import ConfigError, InputError, did_you_mean
+from cfproto_plugin.features import Features
+from cfproto_plugin.protocols import Array
+
+PARAMS = {"target": "string", "n": "long", "time_budget": "double", "rules": "string", "preset": "string"}
+DEFAULTS = {"n": 1}
+PRESETS = ("close", "few", "typical", "stable")
+_RULES = tuple(field.name for field in fields(Features))
+
+
+def read_target(text: str | None, classes: Array) -> Any:
+    """The label of this text; else a list of labels or a dict of label to interval, from JSON. None is any other."""
+    known = {str(label): label for label in classes.tolist()}
+    if text is None or text in known:
+        return None if text is None else known[text]
+    found = _from_json(text)
+    if isinstance(found, list):
+        return [_label(item, known) for item in found]
+    if isinstance(found, dict):
+        return {_label(item, known): _limits(value, 0.0, 1.0) for item, value in found.items()}
+    raise InputError(
+        f"target is {shown(text)}; expected the text of a label, or JSON such as {json.dumps(list(known)[:2])} or "
+        f'{{"{next(iter(known))}": [0.7, 0.9]}}.{did_you_mean(text, known)} Labels: {", ".join(known)}'
+    )
+
+
+def read_rules(text: str | None) -> Features | None:
+    """The rules of a JSON object; null in a range is no limit."""
+    if text is None:
+        return None
+    found = _from_json(text)
+    if not isinstance(found, dict):
+        raise ConfigError(
+            f'rules is {shown(text)}; expected a JSON object with fields of Features, such as {{"immutable": ["sex"]}}'
+        )
+    for name in found:
+        if name not in _RULES:
+            raise ConfigError(f"rules: there is no {name!r}.{did_you_mean(name, _RULES)} Known: {', '.join(_RULES)}")
+    ranges = found.get("ranges")
+    if isinstance(ranges, dict):
+        found["ranges"] = {name: _limits(value, -math.inf, math.inf) for name, value in ranges.items()}
+    return Features(**found)
+
+
+def read_preset(name: str | None, search: SearchConfig) -> SearchConfig | None:
+    """The settings with those of a preset in their place; None without a preset."""
+    if name is None:
+        return None
+    if name not in PRESETS:
+        raise ConfigError(
+            f"preset is {shown(name)}; expected one of {', '.join(PRESETS)}.{did_you_mean(name, PRESETS)}"
+        )
+    preset: SearchConfig = getattr(SearchConfig, name)()
+    return replace(
+        search, **{each.name: getattr(preset, each.name) for each in fields(preset) if _is_set(preset, each)}
+    )
+
+
+def _is_set(config: SearchConfig, field: Field[Any]) -> bool:
+    return getattr(config, field.name) is not field.default
+
+
+def _label(item: Any, known: Mapping[str, Any]) -> Any:
+    return known.get(str(item), item)
+
+
+def _limits(value: Any, low: float, high: float) -> Any:
+    """A pair as an interval; null is its lowest or highest end."""
+    if isinstance(value, list) and len(value) == 2:  # noqa: PLR2004 a pair
+        return tuple(end if given is None else given for given, end in zip(value, (low, high), strict=True))
+    return value
+
+
+def _from_json(text: Any) -> Any:
+    """What the JSON says; None if it is none, which no caller expects."""
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError):
+        return None

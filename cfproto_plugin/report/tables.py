@@ -1,0 +1,42 @@
+"""Answers as a table: how each line ended, then its counterfactual in the columns of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from cfproto_plugin.helpers.kinds import library_of, load_pandas, to_pandas
+
+if TYPE_CHECKING:
+    from cfproto_plugin.explanation import Explanation
+
+
+HEADS = (
+    *("row", "status", "message", "original_class", "counterfactual_class", "proba_before", "proba_after"),
+    *("n_changes", "distance", "typicality", "stability"),
+)
+
+
+def as_table(explanation: Explanation) -> Any:
+    """A pandas DataFrame: `HEADS` of each line, then its counterfactual in the columns of the rows.
+
+    A row that is no vector, such as an image, is one cell of nested lists in the column `counterfactual`, None where
+    there is none.
+    """
+    pandas = load_pandas()
+    before, after = explanation.new_class_proba
+    values = {name: getattr(explanation, name, None) for name in HEADS} | {"proba_before": before, "proba_after": after}
+    names, rows = explanation.column_names, to_pandas(explanation.counterfactual)
+    if names is None:
+        pairs = zip(rows, explanation.found, strict=True)
+        cells = [row.tolist() if there else None for row, there in pairs]
+        return pandas.DataFrame({**values, "counterfactual": pandas.Series(cells, dtype=object)})
+    rows = pandas.DataFrame(rows, columns=list(names)) if library_of(rows) is None else rows.reset_index(drop=True)
+    heads = pandas.DataFrame(dict(zip(heads_beside(rows.columns), values.values(), strict=True)))
+    return pandas.concat([heads, rows], axis=1)
+
+
+def heads_beside(columns: Iterable[str]) -> list[str]:
+    """`HEADS`, with an underscore where a column of the rows has that name."""
+    taken = set(columns)
+    return [f"{name}_" if name in taken else name for name in HEADS]
