@@ -15,6 +15,7 @@ from sklearn import __version__ as sklearn_version
 from cfproto_plugin import CounterfactualExplainer, Explanation
 from cfproto_plugin.errors import FileError
 from cfproto_plugin.helpers.kinds import cells_of
+from cfproto_plugin.saving import SETTINGS
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "explainers"
 TREES = {"boosted_array", "booster_float32", "boosted_categories", "forest_with_rules", "one_hot_table"}
@@ -27,16 +28,15 @@ def case(path):
 
 
 def loaded(path, trusted):
-    """The explainer, and whether it was saved with the versions that are installed."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    """The explainer, whatever versions it was saved with."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         try:
-            explainer = CounterfactualExplainer.load(path, **HANDED.get(path.stem, dict)(), trusted=trusted)
+            return CounterfactualExplainer.load(path, **HANDED.get(path.stem, dict)(), trusted=trusted)
         except FileError as error:
             if "cannot be loaded" in str(error) and "'sklearn" in str(error):
                 pytest.skip(f"scikit-learn {sklearn_version} does not read a model of the version that saved it")
             raise
-    return explainer, not any("other versions" in str(each.message) for each in caught)
 
 
 def test_there_are_files_of_this_schema():
@@ -47,9 +47,11 @@ def test_there_are_files_of_this_schema():
 def test_an_explainer_of_an_earlier_version_gives_its_answers(path):
     kept = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     expected = Explanation.from_json(json.dumps(kept["explanation"]))
-    explainer, same_versions = loaded(path, kept["trusted"])
+    explainer = loaded(path, kept["trusted"])
     found = explainer.explain(expected.original)
     assert found.status.tolist() == expected.status.tolist()
     assert found.counterfactual_class.tolist() == expected.counterfactual_class.tolist()
-    if path.stem in TREES and same_versions:
-        np.testing.assert_array_equal(cells_of(found.counterfactual), cells_of(expected.counterfactual))
+    if path.stem in TREES:  # the digits are those of this version: of an explainer that is fitted now
+        fresh = CounterfactualExplainer(**{name: getattr(explainer, name) for name in SETTINGS})
+        now = fresh.fit(explainer.fitted_.data).explain(expected.original)
+        np.testing.assert_array_equal(cells_of(found.counterfactual), cells_of(now.counterfactual))
