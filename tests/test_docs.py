@@ -57,7 +57,7 @@ def test_the_ten_lines_and_the_settings_of_the_readme_run(tmp_path, monkeypatch)
     assert run(TOP / "README.md", tmp_path, monkeypatch) == 2
 
 
-@pytest.mark.parametrize("name", ["index.md", "explanation.md", "rules.md"])
+@pytest.mark.parametrize("name", ["index.md", "explanation.md", "rules.md", "proofs.md"])
 def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch):
     assert run(TOP / "docs" / name, tmp_path, monkeypatch) >= 1
 
@@ -71,7 +71,7 @@ def test_the_code_of_the_page_on_adult_runs_and_prints_what_it_says(tmp_path, mo
 
 
 def test_no_page_has_code_that_is_not_run():
-    ran = {"index.md", "explanation.md", "rules.md", "adult.md", "command-line.md"}
+    ran = {"index.md", "explanation.md", "rules.md", "proofs.md", "adult.md", "command-line.md"}
     assert {page.name for page in PAGES if any(kind == "python" for kind, _ in blocks(page))} == ran
     for page in [*PAGES, TOP / "README.md"]:
         assert page.read_text(encoding="utf-8").count("```") == 2 * len(blocks(page)), page
