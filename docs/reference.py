@@ -19,6 +19,7 @@ from cfproto_plugin import (
     plugins,
     protocols,
 )
+from cfproto_plugin.search.proofs.certificate import Certificate
 
 FOLDER = Path(__file__).parent
 LONG = 70  # characters of parameters in one line
@@ -58,6 +59,7 @@ def api_page() -> str:
             _part(Features, "Pass it as `CounterfactualExplainer(..., features=...)`, or to `explain` for one call."),
             _part(SearchConfig, "Pass it as `CounterfactualExplainer(..., search=...)`."),
             _part(Explanation, "What `explain` returns. `e[i]` takes a number, a slice, a list or a mask."),
+            _part(Certificate, "What `certificate` returns."),
         ]
     )
 

@@ -65,7 +65,8 @@ def test_the_ten_lines_and_the_settings_of_the_readme_run(tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize(
-    "name", ["index.md", "explanation.md", "rules.md", pytest.param("files.md", marks=pytest.mark.needs("skops"))]
+    "name",
+    ["index.md", "explanation.md", "rules.md", "proofs.md", pytest.param("files.md", marks=pytest.mark.needs("skops"))],
 )
 def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch):
     assert run(TOP / "docs" / name, tmp_path, monkeypatch) >= 1
@@ -102,7 +103,16 @@ def test_the_code_of_the_page_on_mlflow_runs_with_the_server_that_it_starts(tmp_
 
 
 def test_no_page_has_code_that_is_not_run():
-    ran = {"index.md", "explanation.md", "rules.md", "files.md", "adult.md", "command-line.md", "mlflow.md"}
+    ran = {
+        "index.md",
+        "explanation.md",
+        "rules.md",
+        "files.md",
+        "proofs.md",
+        "adult.md",
+        "command-line.md",
+        "mlflow.md",
+    }
     assert {page.name for page in PAGES if any(kind == "python" for kind, _ in blocks(page))} == ran
     for page in [*PAGES, TOP / "README.md"]:
         assert page.read_text(encoding="utf-8").count("```") == 2 * len(blocks(page)), page

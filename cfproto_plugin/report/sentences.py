@@ -88,6 +88,9 @@ def how_in_words(how: How, *, label: Any, n_changes: int, cost: float, ruled: bo
     if how.method == "nearest":
         return f"the nearest training row of class {label}{_MOVED if ruled else ''}: the time budget left no search"
     route, before = _route(how), how.polished_from
+    if how.method == "proof":
+        instead = "" if math.isnan(before) else f", in place of an answer that costs {before:.3g}"
+        return f"class {label} reached {route}{instead}"
     if math.isinf(before):
         return f"class {label} reached {_UNTIL_POLISHED.get(how.method, route)} with {counted(n_changes, 'change')}"
     if how.method == "fallback" and ruled:

@@ -167,7 +167,7 @@ def candidates(case: Case, row: np.ndarray, goal: np.ndarray | None, scale: tupl
         elif case.grid[at] is not None:
             values = case.grid[at]
         else:
-            values = np.concatenate([around(splits(case.model, at), row.dtype), [low, high]])
+            values = around(np.append(splits(case.model, at), [low, high]), row.dtype)
             if goal is not None:
                 values = np.append(values, balance(case, own, goal[at], scale[0][at], scale[1][at]))
         values = np.unique(np.append(values.astype(row.dtype), own))
@@ -186,7 +186,7 @@ def keeps(case: Case, at: int, own: float, values: np.ndarray, low: float, high:
     """Which values of a column keep the rules of that column."""
     if at in case.features["categorical"]:
         return np.ones(len(values), dtype=bool)
-    good = (values >= low) & (values <= high)
+    good = (values.astype(float) >= float(low)) & (values.astype(float) <= float(high))  # a range is not rounded
     if at in case.features["increasing"]:
         good &= values >= own
     if at in case.features["decreasing"]:
@@ -226,8 +226,9 @@ def brute_force(case: Case, row: np.ndarray, own: int, goal: np.ndarray | None, 
     if case.search["min_proba"] is not None:
         good &= proba.max(axis=1) >= case.search["min_proba"]
     points = points[good]
-    z, z0 = ((x.astype(float) - scale[0]) / scale[1] for x in (points, row))
-    g = None if goal is None else (goal.astype(float) - scale[0]) / scale[1]
+    offset, factor = (part.astype(row.dtype) for part in scale)  # J is defined in the arithmetic of the rows
+    z, z0 = (((x - offset) / factor).astype(float) for x in (points, row))
+    g = None if goal is None else ((goal - offset) / factor).astype(float)
     for at, embedding in space.embeddings.items():
         z[:, at], z0[at] = embedding[points[:, at].astype(int)], embedding[int(row[at])]
         if g is not None:

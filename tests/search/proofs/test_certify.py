@@ -39,7 +39,10 @@ def test_a_proved_answer_has_gap_zero_says_so_and_is_confirmed_by_the_model(prov
 def test_optimal_is_never_worse_than_the_search_alone_and_better_somewhere(proved):
     searched = explainer(SearchConfig.close()).explain(X[:6])
     assert (proved.objective <= searched.objective * (1 + 1e-9)).all()
-    assert (proved.objective < searched.objective * 0.999).any()
+    better = proved.objective < searched.objective * 0.999
+    assert better.any()
+    assert all("by a mixed-integer program, in place of an answer" in message for message in proved.message[better])
+    assert all(how.method == "proof" for how in proved.how[better])
     assert np.isnan(searched.lower_bound).all()
     assert np.isnan(searched.gap).all()
 
