@@ -5,16 +5,17 @@
 # make docs           the pages, as HTML
 # make bench          all benchmarks: our own, and the same models and rows with alibi, DiCE, NICE and treecf, each in an
 #                     environment of its own; bench-own and bench-peers are its halves
+# make bench-answers  what answers are like, ours and the peers', on held-back rows; goes on where it was stopped
 # make bench-paper    the paper's experiments, hours of them; MNIST and Adult are read from CFPROTO_DATA or downloaded
 PYTHON ?= python3
 ENV := .venv
 DEMO_ENV := .venv-demo
 PINS := tests/constraints.txt
-PAPER := breast_cancer adult mnist mnist_sweep mnist_black_box mnist_comparison
+PAPER := breast_cancer breast_cancer_presets adult mnist mnist_encoder mnist_sweep mnist_black_box mnist_comparison
 INSTALL := -m pip install -q --no-compile -c $(PINS)
 PYTEST := $(ENV)/bin/python -m pytest -n 2 --dist loadfile
 
-.PHONY: demo test quick test-pythons lint docs bench bench-own bench-peers bench-paper clean
+.PHONY: demo test quick test-pythons lint docs bench bench-own bench-peers bench-answers bench-paper clean
 
 demo: $(DEMO_ENV)/ready
 	$(DEMO_ENV)/bin/cfproto demo
@@ -43,6 +44,9 @@ bench-own: $(ENV)/ready
 
 bench-peers: $(ENV)/ready
 	$(ENV)/bin/python benchmarks/peers/run.py
+
+bench-answers: $(ENV)/ready
+	OMP_NUM_THREADS=1 $(ENV)/bin/python benchmarks/answers/judge.py
 
 bench-paper: $(ENV)/ready
 	for part in $(PAPER); do OMP_NUM_THREADS=1 $(ENV)/bin/python benchmarks/paper/$$part.py || exit 1; done

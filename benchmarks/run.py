@@ -24,6 +24,7 @@ import encoder
 import fitting
 import network
 import presets
+import proofs
 import reference
 import scaling
 import settings
@@ -39,6 +40,7 @@ BENCHMARKS = {
     "adult": adult,
     "complete": complete,
     "encoder": encoder,
+    "proofs": proofs,
     "presets": presets,
     "settings": settings,
     "constants": constants,

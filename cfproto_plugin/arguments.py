@@ -1,9 +1,9 @@
-"""The arguments of the explainer, checked before any work: each error names the value and what to write instead."""
+"""The arguments of the explainer and the index of a result, checked: each error says what to write instead."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -11,8 +11,9 @@ import numpy as np
 
 from cfproto_plugin.checks import is_count, is_number, shown
 from cfproto_plugin.config import SearchConfig
-from cfproto_plugin.errors import ConfigError, InputError, ModelError, did_you_mean
+from cfproto_plugin.errors import ConfigError, InputError, LineError, ModelError, did_you_mean
 from cfproto_plugin.features import Features
+from cfproto_plugin.protocols import Array
 
 _Kind = TypeVar("_Kind", Features, SearchConfig)
 _MOST = 1_000_000  # counterfactuals per row; more would be a slip
@@ -79,3 +80,57 @@ def check_call(n: Any, time_budget: Any, progress: Any) -> None:
         raise InputError(
             f"progress is {shown(progress)}; expected True, False, None, or a function that takes the fraction done"
         )
+    if callable(progress) and not _takes_one(progress):
+        raise InputError(
+            f"progress is {shown(progress)}, which cannot be called with one argument; expected a function that takes "
+            "the fraction done"
+        )
+
+
+def _takes_one(function: Callable[..., Any]) -> bool:
+    """Whether a function can be called with one argument, as far as that can be told."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some functions written in C do not say
+        return True
+    try:
+        signature.bind(0.0)
+    except TypeError:
+        return False
+    return True
+
+
+def lines_of(index: Any, n: int) -> Array:
+    """The lines (m,) of n that a number, a slice, a list or array of numbers, or a mask (n,) stands for."""
+    lines = np.arange(n)
+    if isinstance(index, slice):
+        return np.asarray(lines[index])
+    wanted = None if isinstance(index, tuple) else _as_index(index)
+    if wanted is None:
+        hint = ". A result has lines only: columns are chosen in e.counterfactual" if isinstance(index, tuple) else ""
+        raise LineError(
+            f"{shown(index)} stands for no lines; expected a whole number, a slice, a list of whole numbers, or a mask "
+            f"of {n} truth values{hint}"
+        )
+    if wanted.dtype.kind == "b":
+        if len(wanted) != n:
+            raise LineError(f"the mask has {len(wanted)} truth values; expected {n}, one for each line")
+        return np.asarray(lines[wanted])
+    outside = wanted[(wanted < -n) | (wanted >= n)]
+    if len(outside):
+        raise LineError(
+            f"there is no line {outside[0]}; expected " + (f"{-n} to {n - 1}" if n else "none: it is empty")
+        )
+    return np.asarray(lines[wanted])
+
+
+def _as_index(index: Any) -> Array | None:
+    """Whole numbers or truth values (m,); None for anything else."""
+    if isinstance(index, (bool, np.bool_)):
+        return None
+    try:
+        wanted = np.asarray(index)
+    except ValueError:  # items of different lengths
+        return None
+    wanted = wanted.astype(int) if wanted.shape == (0,) else wanted
+    return np.atleast_1d(wanted) if wanted.dtype.kind in "iub" and wanted.ndim <= 1 else None

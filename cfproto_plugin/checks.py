@@ -51,39 +51,3 @@ def shown(value: Any) -> str:
         return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind} of shape {getattr(value, 'shape', '?')}"
     text = " ".join(repr(value).split()) if not isinstance(value, int) or abs(value) < 10**_LONGEST else "a huge number"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
-
-
-def lines_of(index: Any, n: int) -> np.ndarray[Any, np.dtype[Any]]:
-    """The lines (m,) of n that a number, a slice, a list or array of numbers, or a mask (n,) stands for."""
-    lines = np.arange(n)
-    if isinstance(index, slice):
-        return np.asarray(lines[index])
-    wanted = None if isinstance(index, tuple) else _as_index(index)
-    if wanted is None:
-        hint = ". A result has lines only: columns are chosen in e.counterfactual" if isinstance(index, tuple) else ""
-        raise IndexError(
-            f"{shown(index)} stands for no lines; expected a whole number, a slice, a list of whole numbers, or a mask "
-            f"of {n} truth values{hint}"
-        )
-    if wanted.dtype.kind == "b":
-        if len(wanted) != n:
-            raise IndexError(f"the mask has {len(wanted)} truth values; expected {n}, one for each line")
-        return np.asarray(lines[wanted])
-    outside = wanted[(wanted < -n) | (wanted >= n)]
-    if len(outside):
-        raise IndexError(
-            f"there is no line {outside[0]}; expected " + (f"{-n} to {n - 1}" if n else "none: it is empty")
-        )
-    return np.asarray(lines[wanted])
-
-
-def _as_index(index: Any) -> np.ndarray[Any, np.dtype[Any]] | None:
-    """Whole numbers or truth values (m,); None for anything else."""
-    if isinstance(index, (bool, np.bool_)):
-        return None
-    try:
-        wanted = np.asarray(index)
-    except ValueError:  # items of different lengths
-        return None
-    wanted = wanted.astype(int) if wanted.shape == (0,) else wanted
-    return np.atleast_1d(wanted) if wanted.dtype.kind in "iub" and wanted.ndim <= 1 else None

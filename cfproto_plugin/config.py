@@ -31,6 +31,7 @@ class SearchConfig:
 
     method: "path" follows the minimisers of the objective from the row to its prototypes as theta grows; "fista" is the
         paper's iteration; "auto" is the path if the search has neither L_pred nor L_AE, else the iteration.
+    beta: weight of L1. None is 1 on the path of an encoder, which then changes a third fewer pixels, else 0.1.
     theta: weight of the prototype, the one knob between close to the row (0) and close to the class (5 and more). None
         is 0 for tables searched by the path, which changes few columns; for the iteration 200 with an encoder and 100
         without, or beside L_AE.
@@ -39,24 +40,30 @@ class SearchConfig:
     c_init: None is 0 on the path and for models without gradients, else 1. c_steps: None is 1 if c_init is 0, else 5.
     max_iterations, learning_rate, momentum, clip: of the iteration; clip bounds every entry of the gradient. Without
         momentum the counterfactuals of loss A on the Breast Cancer network lie at half the distance.
-    k: prototypes are the mean of the k nearest encodings, or the k-th nearest training row. None is 5 with an encoder
+    k: prototypes are the mean of the k nearest encodings, or the k-th nearest training row. None is 20 with an encoder
         and 1 for k-d trees; "all" averages whole classes. k_type: "mean", or "point" for the k-th nearest encoding.
     eps: half the step of finite differences, one number or one per feature, in units of the search.
     polish: whether what the method found is improved on the same objective. None is True for tables searched by the
         path, else False.
     max_changes: the most columns that may differ. few_changes: what each changed column costs beside its distance, in
-        units of beta·L1 + L2; None is 0.2 for tables searched by the path, else 0. min_proba: the least probability of
-        the new class.
+        units of beta·L1 + L2; None is 0.5 for tables searched by the path if the model splits columns, as trees do, 1
+        for tables if it does not and would change all of them a little, else 0. min_proba: the least probability of the
+        new class.
     min_typicality: the least share of the new class's training rows that are at least as isolated among their like as
         the counterfactual is among them, or that of the row in its own class if that is less. min_stability: the least
-        share of copies with noise that keep the new class. Both are rules if given. None is 0.1 and 0.9 for tables
-        searched by the path, as a wish: a row that cannot reach them gets the answer that comes nearest to them. 0 is
-        off, and so is None elsewhere. noise: of the copies, in standard deviations of the training data.
+        share of copies with noise that keep the new class; noise: theirs, in standard deviations of the training data.
+        min_confidence: the least share of training rows of whose class the model is at most as sure as of the new class
+        of the counterfactual. The three are rules if given. None is 0.1, 0.9 and 0.02 for tables searched by the path,
+        as a wish: a row that cannot reach them gets the answer that comes nearest to them. 0 is off, and so is None
+        elsewhere. strict: False makes wishes of those that are given, too, and True rules of all three.
+    certify: for models of trees: "bound" adds a lower bound of the objective to every answer, below which there is no
+        admissible counterfactual; "optimal" goes on until the answer is proved to be the best, replaces it by a better
+        one where there is one, and ends with the time budget, or after a minute a row.
     fallback: where the search finds nothing, try the nearest training rows of the allowed classes.
     """
 
     method: Literal["auto", "path", "fista"] = "auto"
-    beta: float = 0.1
+    beta: float | None = None
     theta: float | None = None
     gamma: float | None = None
     kappa: float = 0.0
@@ -75,7 +82,10 @@ class SearchConfig:
     min_proba: float | None = None
     min_typicality: float | None = None
     min_stability: float | None = None
-    noise: float = 0.1
+    min_confidence: float | None = None
+    noise: float = 0.04
+    strict: bool | None = None
+    certify: Literal["bound", "optimal"] | None = None
     fallback: bool = True
 
     def __post_init__(self) -> None:
@@ -83,6 +93,8 @@ class SearchConfig:
             object.__setattr__(self, each.name, as_plain(getattr(self, each.name)))
         self._one_of("method", ("auto", "path", "fista"))
         self._one_of("k_type", ("mean", "point"))
+        if self.certify is not None:
+            self._one_of("certify", ("bound", "optimal"))
         for name in ("beta", "kappa", "theta", "gamma", "c_init", "few_changes"):
             self._check(name, lambda value: is_number(value) and 0 <= value < math.inf, "a number of at least 0")
         for name in ("learning_rate", "clip", "noise"):
@@ -94,8 +106,9 @@ class SearchConfig:
             object.__setattr__(self, name, bool(getattr(self, name)))
         self._check("k", lambda value: is_count(value) or _is(value, "all"), "a whole number of at least 1, or 'all'")
         self._check("eps", _are_positive, "a positive number, or one per feature")
-        for name in ("min_typicality", "min_stability"):
+        for name in ("min_typicality", "min_stability", "min_confidence"):
             self._check(name, lambda value: is_number(value) and 0 <= value <= 1, "a share from 0 to 1")
+        self._check("strict", is_flag, "True or False")
         self._check_polish()
         self._check(
             "min_proba", lambda value: is_number(value) and 0 < value <= 1, "a probability above 0 and at most 1"
@@ -104,12 +117,13 @@ class SearchConfig:
     @classmethod
     def close(cls, **overrides: Any) -> SearchConfig:
         """As close to the row as the class allows, and nothing else: answers that another model may not agree with."""
-        return cls._preset({"theta": 0.0, "few_changes": 0.0, "min_typicality": 0.0, "min_stability": 0.0}, overrides)
+        floors = dict.fromkeys(("min_typicality", "min_stability", "min_confidence"), 0.0)
+        return cls._preset({"theta": 0.0, "few_changes": 0.0, **floors}, overrides)
 
     @classmethod
     def few(cls, **overrides: Any) -> SearchConfig:
-        """As few changed columns as possible: each costs as much as a change of one standard deviation."""
-        return cls._preset({"few_changes": 1.0}, overrides)
+        """As few changed columns as possible: each costs as much as a change of 1.7 standard deviations."""
+        return cls._preset({"few_changes": 3.0}, overrides)
 
     @classmethod
     def typical(cls, **overrides: Any) -> SearchConfig:
@@ -118,8 +132,8 @@ class SearchConfig:
 
     @classmethod
     def stable(cls, **overrides: Any) -> SearchConfig:
-        """Farther from the boundary: models that are fitted again mostly agree."""
-        return cls._preset({"noise": 0.4}, overrides)
+        """Farther from the boundary: models that are fitted again mostly agree. All floors are wishes."""
+        return cls._preset({"noise": 0.2, "min_confidence": 0.4, "strict": False}, overrides)
 
     @classmethod
     def _preset(cls, settings: dict[str, Any], overrides: dict[str, Any]) -> SearchConfig:
@@ -143,7 +157,9 @@ class SearchConfig:
         if not isinstance(loss, str) or loss not in _PAPER:
             raise ConfigError(f"loss is {shown(loss)}; expected one of {', '.join(_PAPER)}, the paper's MNIST list")
         cls._check_names(overrides)
-        base = cls(method="fista", c_steps=10, max_iterations=1000, momentum=True, polish=False, fallback=False)
+        base = cls(
+            method="fista", beta=0.1, c_steps=10, max_iterations=1000, momentum=True, polish=False, fallback=False
+        )
         settings = {**_PAPER[loss], **overrides}
         return replace(base, **{"k": None if _is_zero(settings["theta"]) else 5, **settings})  # only L_proto uses k
 

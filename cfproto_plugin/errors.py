@@ -3,7 +3,8 @@
 CfprotoError
 ├── InputError (ValueError)            rows, training data, targets or settings that cannot be used
 │   ├── ConfigError                    a value of SearchConfig or Features
-│   └── FileError                      a saved explainer that is damaged, newer, or not what it says
+│   ├── FileError                      a saved explainer that is damaged, newer, or not what it says
+│   └── LineError (IndexError)         a line that an explanation does not have
 ├── ModelError (ValueError)            a model whose output is not what a classifier or an encoder gives
 ├── NotFittedError (RuntimeError)      explain() before fit(), or a model that was not trained
 └── PluginError (LookupError)          a plugin, adapter, provider or distance
@@ -48,6 +49,10 @@ class FileError(InputError):
     """A saved explainer that cannot be written or read: damaged, newer, too large, or not what it says."""
 
 
+class LineError(InputError, IndexError):
+    """A line that an explanation does not have."""
+
+
 class ModelError(CfprotoError, ValueError):
     """A model whose output is not what its role promises."""
 
@@ -79,8 +84,9 @@ def _restored(kind: type[CfprotoError], message: str, row: int | None, column: A
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:
     """Return " Did you mean 'x'?" for the closest known name, or nothing."""
-    close = difflib.get_close_matches(str(name), [str(k) for k in known], n=1)
-    return f" Did you mean {close[0]!r}?" if close else ""
+    named = {str(k): k for k in known}
+    close = difflib.get_close_matches(str(name), named, n=1)
+    return f" Did you mean {named[close[0]]!r}?" if close else ""
 
 
 def is_meant(name: object, given: Iterable[object]) -> str:

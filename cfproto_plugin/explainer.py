@@ -22,7 +22,7 @@ from cfproto_plugin.files.loading import Handed
 from cfproto_plugin.files.models import How
 from cfproto_plugin.files.package import MAX_BYTES
 from cfproto_plugin.files.record import Saved
-from cfproto_plugin.fitted import Fitted, Models
+from cfproto_plugin.fitted import Fitted, Models, check_certifiable
 from cfproto_plugin.lines import Lines
 from cfproto_plugin.plugins.versions import versions
 from cfproto_plugin.protocols import Array, CategoryDistance, ModelAdapter, PrototypeProvider
@@ -32,6 +32,8 @@ from cfproto_plugin.search.floors import Measures
 from cfproto_plugin.search.intervals import Intervals, read_intervals
 from cfproto_plugin.search.judge import Judge
 from cfproto_plugin.search.model import SearchModel
+from cfproto_plugin.search.proofs.certificate import Certificate
+from cfproto_plugin.search.proofs.certify import bounds, certify
 from cfproto_plugin.search.several import further_answers
 from cfproto_plugin.search.solve import solve
 from cfproto_plugin.search.targets import allowed_classes, names_of
@@ -112,9 +114,58 @@ class CounterfactualExplainer:
         start = time.perf_counter()
         fitted = self._require_fitted()
         check_call(n, time_budget, progress)
+        lines, rows, todo, model = self._begin(x, target, n, features)
+        with reporting(as_plain(progress), "explaining") as tick:
+            model.pace.deadline = np.inf if time_budget is None else start + time_budget
+            clock = Clock(len(todo), model.pace.deadline, lambda fraction: tick(fraction / n))
+            guide, certifying = fitted.guide, fitted.config.certify
+            judge = self._judge(lines, rows, todo, model)
+            first, proofs = solve(judge, clock, guide), None
+            if certifying is not None:
+                first, proofs = certify(judge, clock, first, fitted.classifier, certifying)
+            answers = further_answers(judge, clock, guide, first, n, tick)
+        for number, solved in enumerate(answers):
+            lines.fill(todo + number, judge.task, solved, answers[0].good & (number > 0), model.raised)
+        if proofs is not None:
+            lines.certify(todo, n, proofs)
+        counts = {
+            "n_predict_calls": model.calls,
+            "n_polish_calls": sum(solved.polish_calls for solved in answers),
+            "n_predicted_rows": model.predicted,
+            "n_gradients": model.gradients,
+        }
+        seconds = time.perf_counter() - start
+        facts = {**counts, "budget": _budget(time_budget, seconds, spent=not answers[-1].in_time), "seconds": seconds}
+        return self._explanation(lines, facts)
+
+    __call__ = explain
+
+    def certificate(
+        self, x: Any, target: Any = None, *, features: Features | None = None, time_budget: float | None = None
+    ) -> Certificate:
+        """Prove how far every row of x is from another class, without a search: for models that have `trees()`.
+
+        No admissible change whose J is smaller than `lower_bound` leads to the target; theta does not count. The other
+        arguments are those of `explain`; without a time budget a row may take a minute.
+        """
+        start = time.perf_counter()
+        fitted = self._require_fitted()
+        check_call(1, time_budget, progress=False)
+        check_certifiable("certificate", fitted.classifier, fitted.space.columns, encoders=fitted.guide.with_codes)
+        lines, rows, todo, model = self._begin(x, target, 1, features)
+        model.pace.deadline = np.inf if time_budget is None else start + time_budget
+        clock = Clock(len(todo), model.pace.deadline)
+        proofs = bounds(self._judge(lines, rows, todo, model), clock, fitted.classifier)
+        return lines.certificate(todo, proofs, clock.seconds)
+
+    def _begin(self, x: Any, target: Any, n: int, features: Features | None) -> tuple[Lines, Rows, Array, SearchModel]:
+        """Read and predict the rows of a call: their lines, and the first line of every row that is to be searched.
+
+        The rows are those of these lines.
+        """
+        fitted, pace = self._require_fitted(), Pace()
         if features is not None:
             settings(features, "features", Features)
-        pace = Pace()
         given = fitted.space.columns.given(x)
         intervals = self._intervals(target, given)
         given, model = self._asked_as(given, features, pace, intervals)
@@ -137,29 +188,19 @@ class CounterfactualExplainer:
             space.broken(rows.table, rows) | self._misses_floors(model, rows, lines, open_lines),
             0 if model.decides and intervals is None else model.noise.own,
         )
-        todo = np.flatnonzero(lines.unsolved)[::n]  # the first line of every row
-        with reporting(as_plain(progress), "explaining") as tick:
-            pace.deadline = np.inf if time_budget is None else start + time_budget
-            clock = Clock(len(todo), pace.deadline, lambda fraction: tick(fraction / n))
-            rows = rows.take(np.searchsorted(open_lines, todo))
-            wanted = None if intervals is None else intervals.take(todo)
-            own, guide = lines.answer.label[todo], fitted.guide
-            task = Task(rows, allowed[todo], group[todo], own, space, fitted.config, fitted.tuning, wanted)
-            judge = Judge(task, model, guide.floors, guide.plan.path_theta)
-            answers = further_answers(judge, clock, guide, solve(judge, clock, guide), n, tick)
-        for number, solved in enumerate(answers):
-            lines.fill(todo + number, task, solved, answers[0].good & (number > 0))
-        counts = {
-            "n_predict_calls": model.calls,
-            "n_polish_calls": sum(solved.polish_calls for solved in answers),
-            "n_predicted_rows": model.predicted,
-            "n_gradients": model.gradients,
-        }
-        seconds = time.perf_counter() - start
-        facts = {**counts, "budget": _budget(time_budget, seconds, spent=not answers[-1].in_time), "seconds": seconds}
-        return self._explanation(lines, facts)
+        todo = np.flatnonzero(lines.unsolved)[::n]
+        return lines, rows.take(np.searchsorted(open_lines, todo)), todo, model
 
-    __call__ = explain
+    def _judge(self, lines: Lines, rows: Rows, todo: Array, model: SearchModel) -> Judge:
+        """What decides on points of the lines `todo` (m,), whose rows these are."""
+        fitted = self._require_fitted()
+        wanted = None if lines.intervals is None else lines.intervals.take(todo)
+        own, config, tuning = lines.answer.label[todo], fitted.config, fitted.tuning
+        least, wished = fitted.probabilities if wanted is None else (None, None)
+        task = Task(rows, lines.allowed[todo], lines.group[todo], own, model.space, config, tuning, wanted)
+        return Judge(
+            replace(task, least=least, wished=wished), model, fitted.guide.floors, fitted.guide.plan.path_theta
+        )
 
     def save(self, path: str | os.PathLike[str], *, model: How = "auto") -> Saved:
         """Write the fitted explainer without pickle: to a folder, or to one file if the name ends in .zip or .cfproto.
@@ -183,7 +224,7 @@ class CounterfactualExplainer:
         prototypes: PrototypeProvider | None = None,
         distance: CategoryDistance | None = None,
         functions: Mapping[str, Any] | None = None,
-        trusted: Sequence[str] = (),
+        trusted: str | Sequence[str] = (),
         max_bytes: int = MAX_BYTES,
     ) -> Self:
         """Read what `save` wrote; nothing in the file is run, and the model is asked about a few rows only.
@@ -193,7 +234,8 @@ class CounterfactualExplainer:
         functions: by name, those of relations. trusted: names of types that a model file may restore, and of functions
         (module:name) that may be imported. max_bytes: the largest file, unpacked, that is read.
         """
-        handed = Handed(model, adapter, encoder, autoencoder, prototypes, distance, functions, trusted)
+        names = (trusted,) if isinstance(trusted, str) else tuple(trusted)
+        handed = Handed(model, adapter, encoder, autoencoder, prototypes, distance, functions, names)
         settings, fitted = saving.load(Path(path), handed, max_bytes)
         found = cls(**settings)
         found.fitted_ = fitted
@@ -277,7 +319,7 @@ class CounterfactualExplainer:
                 pace,
                 given=given,
                 noise=fitted.noise_of(given.table.dtype),
-                min_proba=fitted.config.min_proba,
+                by_proba=fitted.probabilities[0] is not None,
                 ends=None if intervals is None else intervals.ends,
             )
 
@@ -308,6 +350,8 @@ class CounterfactualExplainer:
             distance=lines.distance,
             margin=lines.margin(),
             objective=lines.objective,
+            lower_bound=lines.lower_bound,
+            gap=lines.gap,
             typicality=lines.typicality,
             stability=lines.stability,
             how=lines.how,
@@ -324,8 +368,10 @@ class CounterfactualExplainer:
                     **vars(fitted.config),
                     "min_typicality": floors.least_typicality.least,
                     "min_stability": floors.least_stability.least,
+                    "min_confidence": floors.least_confidence.least,
                 },
                 "typicality": None if floors.typicality is None else floors.typicality.described(),
+                "confidence": None if floors.sure is None else floors.sure.tolist(),
                 "classes_without_prototype": list(fitted.absent),
                 "versions": versions(self.model),
                 "seed": self.seed,

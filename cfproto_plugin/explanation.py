@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from cfproto_plugin.checks import lines_of
+from cfproto_plugin.arguments import lines_of
 from cfproto_plugin.errors import InputError
 from cfproto_plugin.files.exact_json import as_lists, decode, encode
 from cfproto_plugin.files.schemas import explanation_schema
@@ -54,6 +54,9 @@ class Explanation:
     distance: (n,) beta·L1 + L2 in search space. margin: (n,) the probability of the new class minus the largest other
         one. objective: (n,) what was minimised: the distance, few_changes for every change and theta·L_proto. NaN where
         there is no counterfactual.
+    lower_bound: (n,) with SearchConfig(certify=...): no admissible counterfactual has a smaller objective; infinite if
+        there is none at all. gap: (n,) (objective - lower_bound) / objective, 0 if the answer is proved to be the best.
+        NaN without certify, and the gap where there is no counterfactual.
     typicality: (n,) the share of the new class's training rows that are at least as isolated among their like as the
         counterfactual is among them. stability: (n,) the share of its copies with noise that keep the class. NaN where
         that is not measured: images, encoders, rows returned unchanged, and when the time budget is spent.
@@ -76,6 +79,8 @@ class Explanation:
     distance: Array = field(default=_UNKNOWN, kw_only=True)
     margin: Array = field(default=_UNKNOWN, kw_only=True)
     objective: Array = field(default=_UNKNOWN, kw_only=True)
+    lower_bound: Array = field(default=_UNKNOWN, kw_only=True)
+    gap: Array = field(default=_UNKNOWN, kw_only=True)
     typicality: Array = field(default=_UNKNOWN, kw_only=True)
     stability: Array = field(default=_UNKNOWN, kw_only=True)
     how: Array = field(default=_UNKNOWN, kw_only=True)
@@ -91,7 +96,7 @@ class Explanation:
 
     def __post_init__(self) -> None:
         n = len(self.original)
-        numbers = ("distance", "margin", "objective", "typicality", "stability")
+        numbers = ("distance", "margin", "objective", "lower_bound", "gap", "typicality", "stability")
         unknown = {**{name: np.full(n, math.nan) for name in numbers}, "how": np.full(n, None)}
         for each in fields(self):
             value = getattr(self, each.name)
@@ -217,6 +222,7 @@ class Explanation:
             "distance": self.distance,
             "typicality": self.typicality,
             "stability": self.stability,
+            **self._certified(),
             "message": self.message,
         }
         pandas = load_pandas()
@@ -283,6 +289,12 @@ class Explanation:
         types = dict(zip(self.column_names or (), kind.types, strict=True))
         sides = {f"{name}_{side}": each for name, each in types.items() for side in ("before", "after")}
         return kind.frame(frame, [sides.get(name) for name in frame.columns])
+
+    def _certified(self) -> dict[str, Array]:
+        """The columns that a frame has if a bound was asked for."""
+        if np.isnan(self.lower_bound).all():
+            return {}
+        return {"objective": self.objective, "lower_bound": self.lower_bound, "gap": self.gap}
 
     def _changed(self) -> Array:
         """(n, *shape) bool: the cells that differ, in lines that have a counterfactual."""

@@ -172,6 +172,15 @@ def _size(value: Any, what: str) -> float:
     return float(value)
 
 
+def _weight(value: Any, what: str) -> float:
+    if not (is_number(value) and 1 / _HEAVIEST <= value <= _HEAVIEST):
+        raise ConfigError(
+            f"{what} is {shown(value)}; expected a number from {1 / _HEAVIEST:g} to {_HEAVIEST:g}. To keep a column as "
+            "it is, name it in immutable"
+        )
+    return float(value)
+
+
 def _categories(value: Any, what: str) -> tuple[Any, ...]:
     items = as_items(value)
     if not items:
@@ -180,6 +189,7 @@ def _categories(value: Any, what: str) -> tuple[Any, ...]:
     return items
 
 
+_HEAVIEST = 1e12  # weights beyond make distances whose squares single floats cannot hold
 _ANY = 2**63  # an index may count from the end
 _DECIMALS = 15  # that a float can tell apart
 _COLUMNS = ("categorical", "immutable", "increasing", "decreasing", "integer")
@@ -188,5 +198,5 @@ _MAPPINGS: dict[str, tuple[Callable[[Any, str], Any], str]] = {
     "ranges": (_range, "{'age': (17, 90)}"),
     "allowed": (_categories, "{'workclass': ('Private', 'State-gov')}"),
     "step": (_size, "{'income': 100}"),
-    "weights": (_size, "{'age': 3.0}"),
+    "weights": (_weight, "{'age': 3.0}"),
 }

@@ -16,7 +16,7 @@ from cfproto_plugin.plugins import Adapted, adapted, fitted_provider, make, own_
 from cfproto_plugin.protocols import Array, CategoryDistance, GradientAdapter, ModelAdapter, PrototypeProvider
 from cfproto_plugin.search.copies import Copies
 from cfproto_plugin.search.fingerprint import Fingerprint
-from cfproto_plugin.search.floors import Floors, unweighted
+from cfproto_plugin.search.floors import Floors, sure_probabilities, unweighted
 from cfproto_plugin.search.guide import Guide
 from cfproto_plugin.search.model import SearchModel
 from cfproto_plugin.search.noise import Noise
@@ -28,11 +28,12 @@ from cfproto_plugin.search.training import Said, ask, difference_in, still
 from cfproto_plugin.search.tuning import Tuning
 from cfproto_plugin.search.typicality import Typicality
 from cfproto_plugin.tables.columns import Columns
-from cfproto_plugin.tables.geometry import filled
+from cfproto_plugin.tables.geometry import filled, moments
 from cfproto_plugin.tables.space import FeatureSpace
 
 log = logging.getLogger(__name__)
 _PER_CLASS = 8  # prototypes of each class the path may try; the first is the paper's
+_CODES = 20  # nearest encodings of a class whose mean is its prototype
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class Fitted:
         check_known_columns(columns.names, models.classifier.feature_names)
         train = given.table
         models = replace(models, classifier=parts_that_work(models.classifier, columns, train))
-        _check_settings(config, models, train.shape[1])
+        _check_settings(config, models, columns, train.shape[1])
         space = _numeric_space(columns, train, features, models)
         models = replace(
             models,
@@ -97,7 +98,8 @@ class Fitted:
         )
         provider = make_provider(prototypes, config, models.encoder, seed)
         encoder = space_of(provider)
-        plan = make_plan(config, _situation(models, columns, latent=encoder is not None))
+        splits = splits_that_work(models.classifier, space)
+        plan = make_plan(config, _situation(models, columns, latent=encoder is not None, splits=splits is not None))
         if plan.method == "path" and encoder is None and len(columns.shape) == 1:
             space = space.readable(train, features)
         model = SearchModel(models.classifier, space, given=given)
@@ -116,8 +118,8 @@ class Fitted:
             train,
             said.labels,
             said.proba,
-            splits_that_work(models.classifier, space) if plan.polish else None,
-            Floors() if encoder is not None else _floors(space, plan, config, train, said.labels, seed),
+            splits if plan.polish else None,
+            Floors() if encoder is not None else _floors(space, plan, config, train, said, len(classes), seed),
         )
         k = None if not isinstance(prototypes, str) else config.k or _default_k(prototypes, models.encoder)
         return cls(
@@ -130,8 +132,14 @@ class Fitted:
             said.noise,
             said.fingerprint,
             given.native if given.native is not None else given.rows,
+            Tuning() if splits is None else Tuning.of_trees(),
             deviations=_deviations(columns, train),
         )
+
+    @property
+    def probabilities(self) -> tuple[Array | None, Array | None]:
+        """What the probability of every class (k,) of an answer must be, and what is wished for; None for nothing."""
+        return self.guide.floors.probabilities(self.config.min_proba, len(self.classes))
 
     @property
     def said(self) -> Said:
@@ -190,12 +198,14 @@ def _numeric_space(columns: Columns, train: Array, features: Features, models: M
     return FeatureSpace.numeric(columns, train, features, scale=scale)
 
 
-def _situation(models: Models, columns: Columns, *, latent: bool) -> Situation:
+def _situation(models: Models, columns: Columns, *, latent: bool, splits: bool) -> Situation:
     return Situation(
         gradients=models.classifier.vjp is not None and columns.plain,
         autoencoder=models.autoencoder is not None,
         latent=latent,
         table=len(columns.shape) == 1,
+        splits=splits,
+        decides=models.classifier.labels is not None,
         differences=any(other is not None and other.vjp is None for other in (models.encoder, models.autoencoder)),
     )
 
@@ -205,6 +215,7 @@ def _settled(config: SearchConfig, plan: Plan, k: Any) -> SearchConfig:
     return replace(
         config,
         method=plan.method,
+        beta=plan.beta,
         theta=plan.path_theta if plan.method == "path" else plan.theta,
         few_changes=plan.few_changes,
         gamma=plan.gamma,
@@ -220,31 +231,55 @@ def _deviations(columns: Columns, train: Array) -> Array | None:
     if len(columns.shape) > 1:
         return None
     found = np.full(columns.shape, np.nan)
-    spread = np.nanstd(filled(train)[0], axis=0)
+    spread = moments(filled(train)[0])[1]
     for at, attribute in enumerate(columns.attributes):
         if attribute.levels is None:
             found[attribute.sources[0]] = spread[at]
     return found
 
 
-def _floors(space: FeatureSpace, plan: Plan, config: SearchConfig, train: Array, labels: Array, seed: int) -> Floors:
-    """How typical and how stable answers are, for tables; for images it is not measured."""
+def _floors(
+    space: FeatureSpace, plan: Plan, config: SearchConfig, train: Array, said: Said, k: int, seed: int
+) -> Floors:
+    """How typical and stable answers are, and how sure the model is of them, for tables; not measured for images."""
     if len(space.shape) > 1:
         return Floors()
     return Floors(
-        Typicality(unweighted(space, train), labels, seed),
+        Typicality(unweighted(space, train), said.labels, seed),
         Copies.of(space, config.noise, Tuning().copies, seed),
         plan.typicality,
         plan.stability,
+        plan.confidence,
+        sure_probabilities(said.labels, said.proba, k, plan.confidence),
     )
 
 
 def _default_k(prototypes: str, encoder: Adapted | None) -> int:
-    return 1 if encoder is None or prototypes == "kdtree" else 5
+    return 1 if encoder is None or prototypes == "kdtree" else _CODES
 
 
-def _check_settings(config: SearchConfig, models: Models, columns: int) -> None:
+def check_certifiable(what: str, model: Adapted, columns: Columns, *, encoders: bool) -> None:
+    """Refuse proofs about models that do not say their trees, or that do not decide by them alone."""
+    if encoders or len(columns.shape) > 1:
+        raise ConfigError(f"{what} is for tables without encoders and autoencoders; leave it out")
+    if model.trees is None:
+        raise ConfigError(
+            f"{what} needs the trees of the model, and {model.owner} does not give them. Adapters that do have "
+            "trees(): XGBoost's (no splits by category), scikit-learn's for trees, forests, bagging and boosting of "
+            "trees, and LightGBM's plugin. Leave it out, or use such a model"
+        )
+    if model.labels is not None:
+        raise ConfigError(f"{what} needs a model that decides for its largest probability, and {model.owner} does not")
+    for attribute in columns.attributes:
+        if attribute.dates is not None:
+            raise ConfigError(f"{what} needs numbers and categories; column {attribute.name!r} holds dates")
+
+
+def _check_settings(config: SearchConfig, models: Models, table: Columns, columns: int) -> None:
     """Refuse what only the data and the model can show to be wrong."""
+    if config.certify is not None:
+        encoders = models.encoder is not None or models.autoencoder is not None
+        check_certifiable(f"certify={config.certify!r}", models.classifier, table, encoders=encoders)
     if config.kappa and models.classifier.labels is not None:
         raise ConfigError(
             f"kappa is {config.kappa:g}, but the model decides by a rule of its own, so that probabilities need not "

@@ -9,11 +9,20 @@ import numpy as np
 
 from cfproto_plugin.fitted import Fitted
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.report.sentences import how_in_words, why_not_in_words, wishes_in_words
+from cfproto_plugin.report.sentences import (
+    certificate_in_words,
+    how_in_words,
+    none_in_words,
+    proof_in_words,
+    why_not_in_words,
+    wishes_in_words,
+)
 from cfproto_plugin.search.how import How
 from cfproto_plugin.search.intervals import Intervals
 from cfproto_plugin.search.judge import margin_of
 from cfproto_plugin.search.model import Answer
+from cfproto_plugin.search.proofs.certificate import Certificate
+from cfproto_plugin.search.proofs.certify import Proofs
 from cfproto_plugin.search.solve import Solved
 from cfproto_plugin.search.targets import names_of
 from cfproto_plugin.search.task import Task
@@ -44,6 +53,7 @@ class Lines:
         self.how = np.full(n, None, dtype=object)
         self.steps, self.seconds, self.distance = np.zeros(n, dtype=int), np.zeros(n), np.full(n, np.nan)
         self.typicality, self.stability, self.objective = (np.full(n, np.nan) for _ in range(3))
+        self.lower_bound, self.gap = (np.full(n, np.nan) for _ in range(2))
         self.unsolved = np.ones(n, dtype=bool)
 
     def refuse(self, errors: Mapping[int, Exception]) -> None:
@@ -64,9 +74,10 @@ class Lines:
         if self.intervals is not None:
             there = ~broken & (self.intervals.take(at).best(proba, config.kappa, noise)[0] > 0)
         else:
-            there = allowed[own] & (proba[own] >= (config.min_proba or 0)) & ~broken
+            least, _ = self.fitted.probabilities
+            there = allowed[own] & (proba[own] >= (0 if least is None else least[label])) & ~broken
             if config.kappa or noise:
-                there &= margin_of(proba, allowed, config.kappa, config.min_proba, noise) > 0
+                there &= margin_of(proba, allowed, config.kappa, least, noise) > 0
         done = at[there]
         first = done[np.searchsorted(self.group, self.group[done]) == done]
         self.unsolved[done] = False
@@ -79,8 +90,11 @@ class Lines:
             if not there[i]:
                 self.status[at[i]], self.message[at[i]], self.unsolved[at[i]] = "infeasible", reason, False
 
-    def fill(self, at: Array, task: Task, solved: Solved, further: Array) -> None:
-        """Put in what a search found for the lines (m,); further (m,) bool: their rows have an answer already."""
+    def fill(self, at: Array, task: Task, solved: Solved, further: Array, raised: str | None = None) -> None:
+        """Put in what a search found for the lines (m,); further (m,) bool: their rows have an answer already.
+
+        raised: what the model raised at points of the search.
+        """
         good, trace, classes = solved.good, solved.trace, names_of(self.fitted.classes)
         self.table[at], self.proba[at], self.label[at] = solved.table, solved.proba, solved.label
         self.distance[at], self.seconds[at] = solved.distance, solved.seconds
@@ -92,7 +106,7 @@ class Lines:
         counts, ruled = count_changed(solved.table, task.rows.table), task.space.rules.any_declared
         for i, line in enumerate(at):
             if not good[i]:
-                self.message[line] = self._why_not(i, task, solved, further=bool(further[i]))
+                self.message[line] = self._why_not(i, task, solved, further=bool(further[i]), raised=raised)
                 continue
             prototype = int(trace["prototype"][i])
             how = How(
@@ -112,14 +126,70 @@ class Lines:
                 ruled=ruled,
             ) + self._unmet(i, solved)
 
+    def certify(self, first: Array, n: int, proofs: Proofs) -> None:
+        """Put in what is proved of the first lines (m,) of rows with n lines each.
+
+        Further answers of a row have to differ from the first: no more than its bound is known of them, and with theta
+        not even that, because they have prototypes of their own.
+        """
+        config = self.fitted.config
+        for number in range(1 if config.theta else n):
+            self.lower_bound[first + number] = proofs.bound
+        with np.errstate(invalid="ignore"):
+            gap = np.maximum(self.objective - self.lower_bound, 0) / np.where(self.objective > 0, self.objective, 1)
+        self.gap = np.where(np.isnan(self.objective), np.nan, gap)
+        self.gap[first[proofs.proved]] = 0.0
+        for i, line in enumerate(first):
+            if proofs.infeasible[i] and self.label[line] < 0:
+                self.status[line : line + n], self.message[line : line + n] = (
+                    "infeasible",
+                    none_in_words(names_of(self.fitted.classes[self.allowed[line]]), config.min_proba),
+                )
+                continue
+            self.message[line] += proof_in_words(
+                float(proofs.bound[i]),
+                float(self.gap[line]),
+                proved=bool(proofs.proved[i]),
+                complete=bool(proofs.complete[i]) or config.certify == "bound",
+                too_large=bool(proofs.too_large[i]),
+                left_out=proofs.left_out,
+                prototype=bool(config.theta),
+            )
+
+    def certificate(self, at: Array, proofs: Proofs, seconds: Array) -> Certificate:
+        """What is proved of lines (m,), one per row; the others are settled already."""
+        classes, config = names_of(self.fitted.classes), self.fitted.config
+        bound = np.where(self.status == "found", 0.0, np.where(self.status == "infeasible", np.inf, np.nan))
+        exact, message = self.status == "found", self.message.copy()
+        bound[at], exact[at] = proofs.bound, proofs.proved
+        for i, line in enumerate(at):
+            wanted = [label for label, allowed in zip(classes, self.allowed[line], strict=True) if allowed]
+            message[line] = certificate_in_words(
+                wanted,
+                float(proofs.bound[i]),
+                exact=bool(proofs.proved[i]),
+                complete=bool(proofs.complete[i]),
+                too_large=bool(proofs.too_large[i]),
+                left_out=(*proofs.left_out, *(["theta"] if config.theta else [])),
+                min_proba=config.min_proba,
+            )
+        spent = np.zeros(len(self.group))
+        spent[at] = seconds
+        original = [None if label < 0 else classes[label] for label in self.answer.label]
+        return Certificate(bound, exact, np.array(original, dtype=object), message, spent)
+
     def _unmet(self, i: int, solved: Solved) -> str:
         """What a line that has an answer misses of what is wished for, in words."""
         floors = self.fitted.guide.floors
+        label, (_, wished) = solved.label[i], self.fitted.probabilities
+        asks = self.intervals is None and wished is not None
         return wishes_in_words(
             float(solved.typicality[i]),
             float(solved.stability[i]),
+            float(solved.proba[i, label]),
             typical=float(solved.least_typicality[i]),
             stable=floors.least_stability.least,
+            probable=float(wished[label]) if asks and wished is not None else 0.0,
         )
 
     def _reached(self, solved: Solved, i: int, line: int) -> Any:
@@ -137,7 +207,7 @@ class Lines:
         others[each, label] = -np.inf
         return np.where(self.label < 0, np.nan, self.proba[each, label] - others.max(axis=1))
 
-    def _why_not(self, i: int, task: Task, solved: Solved, *, further: bool) -> str:
+    def _why_not(self, i: int, task: Task, solved: Solved, *, further: bool, raised: str | None) -> str:
         wanted, least = names_of(self.fitted.classes[task.allowed[i]]), self.fitted.config.kappa
         absent = all(label in self.fitted.absent for label in wanted)
         least += self.fitted.noise_of(self.given.table.dtype).lead
@@ -149,9 +219,10 @@ class Lines:
             refused=bool(solved.refused[i]),
             further=further,
             absent=absent,
-            min_proba=self.fitted.config.min_proba,
+            min_proba=None if task.least is None else float(task.least[task.allowed[i]].min()),
             fallback=self.fitted.config.fallback,
             reached=float(solved.reached[i]),
+            raised=raised,
             least=least,
             impossible=None if solved.impossible[i] < 0 else task.space.rules.relations[solved.impossible[i]].name,
             relax=task.binding(),

@@ -30,6 +30,7 @@ search.objective
 search.methods search.refine
 search.incumbent
 search.solve
+search.proofs
 search.several
 report files
 explanation

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from pandas.testing import assert_frame_equal
 
-from cfproto_plugin.errors import CfprotoError, InputError
+from cfproto_plugin.errors import CfprotoError, InputError, LineError
 from cfproto_plugin.explanation import Change, Explanation
 from cfproto_plugin.search.how import How
 from cfproto_plugin.tables.geometry import changed
@@ -519,6 +519,16 @@ def test_what_stands_for_no_lines_is_refused_in_words(index):
 def test_lines_that_are_not_there_are_refused_in_words(index):
     with pytest.raises(IndexError, match=r"there is no line -?\d+; expected -1 to 0"):
         explanation(np.ones((1, 1)), np.ones((1, 1)))[index]
+
+
+@pytest.mark.parametrize("index", [100, "a"])
+def test_errors_of_lines_are_ours_and_those_of_indexing(index):
+    e = explanation(np.ones((1, 1)), np.ones((1, 1)))
+    for ask in (e.__getitem__, e.sentence):
+        with pytest.raises(LineError) as caught:
+            ask(index)
+        assert isinstance(caught.value, CfprotoError)
+        assert isinstance(caught.value, IndexError)
 
 
 def test_a_mask_of_another_length_is_refused_in_words():

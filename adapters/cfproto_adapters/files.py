@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from cfproto_adapters.xgboost_parts.checked import check_json
 from cfproto_plugin import ModelFile
 from cfproto_plugin.errors import InputError
 
@@ -21,6 +22,8 @@ def load_xgboost(path: Path, *, model: Any = None, trusted: Sequence[str] = ()) 
     """Return an XGBClassifier if one was saved, else the Booster."""
     with _needs("xgboost", path):
         import xgboost
+    if path.suffix.lower() == ".json":
+        check_json(path)
     booster = xgboost.Booster(model_file=str(path))
     if '"classifier"' not in (booster.attr("scikit_learn") or ""):
         return booster

@@ -43,7 +43,10 @@ def cfproto_adapters() -> list[AdapterSpec]:
 
 
 class TorchAdapter(NetworkAdapter):
-    """Any nn.Module, on its own device and in its own dtype. Scores in half precision are returned as float32.
+    """Any nn.Module, on its own device. Scores in half precision are returned as float32.
+
+    It gets the rows in their own floating dtype, as their owner would give them, or in that of its parameters if it
+    refuses that: a network in float32 takes rows of float64.
 
     It is evaluated in evaluation mode whatever its mode is, and every submodule gets its own mode back. Parameters,
     their `requires_grad` and their `grad` are not touched. For `output` see `NetworkAdapter`.
@@ -58,13 +61,16 @@ class TorchNetwork:
 
     def __init__(self, model: Any) -> None:
         self._model = model
+        self._taken: dict[
+            tuple[str, Any], Any
+        ] = {}  # dtype of the question, by those of rows and parameters
         self.name = type(model).__name__
 
     def forward(self, x: Array) -> Array:
         import torch
 
         with torch.inference_mode(False), torch.no_grad():
-            return _to_numpy(self._scores(x, self._place(x))[0])
+            return _to_numpy(self._scores(x)[1])
 
     def vjp(self, x: Array) -> tuple[Array, Pullback]:
         import torch
@@ -101,20 +107,14 @@ class TorchNetwork:
         return modules
 
     def _graph(self, x: Array) -> tuple[Any, Any, list[Any]]:
-        """The input as a leaf, the scores, and the modules found in training mode.
-
-        The model gets a copy of the leaf: it may work in place, which a leaf forbids.
-        """
+        """The input as a leaf, the scores, and the modules found in training mode."""
         import torch
 
         with torch.inference_mode(False), torch.enable_grad():
-            leaf = self._place(x).requires_grad_()
-            return leaf, *self._scores(x, leaf.clone())
+            return self._scores(x, graph=True)
 
-    def _place(self, x: Array) -> Any:
-        """A copy of x on the device and in the dtype of the first floating parameter or buffer."""
-        import torch
-
+    def _first(self) -> Any:
+        """The first floating parameter or buffer, None if there is none."""
         tensors = itertools.chain(self._model.parameters(), self._model.buffers())
         first = next((tensor for tensor in tensors if tensor.is_floating_point()), None)
         if first is not None and first.device.type == "meta":
@@ -122,34 +122,70 @@ class TorchNetwork:
                 f"{self.name} is on the meta device, where tensors have no values. Load its weights, such as with "
                 'model.to_empty(device="cpu") and load_state_dict.'
             )
-        dtype = torch.float32 if first is None else first.dtype
-        rows = torch.from_numpy(np.array(x, dtype=np.float64 if dtype == torch.float64 else np.float32, order="C"))
-        return rows if first is None else rows.to(first.device, dtype)
+        return first
 
-    def _scores(self, x: Array, rows: Any) -> tuple[Any, list[Any]]:
+    def _scores(self, x: Array, *, graph: bool = False) -> tuple[Any, Any, list[Any]]:
+        """The input, the scores, and the modules found in training mode; graph: the input is a leaf of theirs.
+
+        The model gets a copy of a leaf: it may work in place, which a leaf forbids. The first dtype that it takes is
+        remembered: asked in another, it could say another class.
+        """
         import torch
 
-        try:
-            with evaluation(self._modules()) as switched:
-                scores = one_tensor(self._call(rows))
-        except Exception as error:
-            raise ModelError(
-                f"{self.name} failed on rows of shape {x.shape}: {type(error).__name__}: {error}\n"
-                "  Pass rows (n, *shape) of the shape the model was trained on."
-            ) from error
-        if not isinstance(scores, torch.Tensor) or not scores.is_floating_point():
-            kind = str(scores.dtype) if isinstance(scores, torch.Tensor) else type(scores).__name__
-            raise ModelError(
-                f"{self.name} returned {kind}; expected one tensor of floating scores. Wrap the model so that it "
-                "returns the logits or probabilities alone, such as model(x)[0] or model(x).logits."
-            )
-        return scores, switched
+        first = self._first()
+        key = x.dtype.str, None if first is None else first.dtype
+        known, failure = self._taken.get(key), None
+        for dtype in _dtypes(x, key[1]) if known is None else [known]:
+            try:
+                rows = _placed(x, dtype, first)
+                with evaluation(self._modules()) as switched:
+                    scores = one_tensor(self._call(rows.requires_grad_().clone() if graph else rows))
+            except Exception as error:  # noqa: BLE001 whatever the model raises
+                failure = error
+                continue
+            if not isinstance(scores, torch.Tensor) or not scores.is_floating_point():
+                raise self._no_scores(scores)
+            self._taken[key] = dtype
+            return rows, scores, switched
+        raise ModelError(
+            f"{self.name} failed on rows of shape {x.shape}: {type(failure).__name__}: {failure}\n"
+            "  Pass rows (n, *shape) of the shape the model was trained on."
+        ) from failure
+
+    def _no_scores(self, scores: Any) -> ModelError:
+        kind = str(scores.dtype) if hasattr(scores, "dtype") else type(scores).__name__
+        return ModelError(
+            f"{self.name} returned {kind}; expected one tensor of floating scores. Wrap the model so that it "
+            "returns the logits or probabilities alone, such as model(x)[0] or model(x).logits."
+        )
 
     def _no_gradient(self) -> ModelError:
         return ModelError(
             f"the output of {self.name} has no gradient with respect to its input. Make its forward pass "
             "differentiable, or pass a function x -> probabilities instead of the module."
         )
+
+
+def _dtypes(x: Array, own: Any) -> list[Any]:
+    """The dtypes to give rows in, best first: their own, as their owner would, else that of the parameters, `own`.
+
+    Whole numbers come as floats that hold more of them than half precision does.
+    """
+    import torch
+
+    own = own or torch.float32
+    kept = {"f2": torch.float16, "f4": torch.float32}.get(x.dtype.str[1:], torch.float64)
+    if x.dtype.kind != "f":
+        kept = torch.float32 if own.itemsize < 4 else own  # noqa: PLR2004 bytes
+    return [kept] if kept == own else [kept, own]
+
+
+def _placed(x: Array, dtype: Any, first: Any) -> Any:
+    """A copy of x in this dtype, on the device of the first parameter."""
+    import torch
+
+    rows = torch.from_numpy(np.array(x, dtype=np.float64 if dtype == torch.float64 else np.float32, order="C"))
+    return rows.to(dtype) if first is None else rows.to(first.device, dtype)
 
 
 def one_tensor(output: Any) -> Any:

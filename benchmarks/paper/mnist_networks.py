@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import dense
 import numpy as np
@@ -60,6 +61,25 @@ def classifier() -> nn.Module:
             nn.ReLU(),
             nn.Dropout(0.5),
             nn.Linear(256, len(DIGITS)),
+            nn.Softmax(dim=1),
+        ),
+        image=False,
+    )
+
+
+def other_classifier() -> nn.Module:
+    """Another architecture, to judge counterfactuals: 16 filters 5x5 and 32 filters 3x3, stride 2, no pooling."""
+    return Digits(
+        nn.Sequential(
+            nn.Conv2d(1, 16, 5, stride=2, padding=2),
+            nn.ReLU(),
+            nn.Conv2d(16, 32, 3, stride=2, padding=1),
+            nn.ReLU(),
+            nn.Flatten(),
+            nn.Linear(32 * 7 * 7, 128),
+            nn.ReLU(),
+            nn.Dropout(0.3),
+            nn.Linear(128, len(DIGITS)),
             nn.Softmax(dim=1),
         ),
         image=False,
@@ -121,6 +141,7 @@ class Recipe:
 
 
 CLASSIFIER = Recipe(classifier, epochs=3, batch=64)
+OTHER_CLASSIFIER = Recipe(other_classifier, epochs=4, batch=64)
 AUTOENCODER = Recipe(autoencoder, epochs=4, batch=128)
 SMALL = Recipe(small_autoencoder, epochs=30, batch=128)
 SMALL_ALL = Recipe(small_autoencoder, epochs=4, batch=128)
@@ -169,21 +190,38 @@ class Networks:
 
 def networks(store: Store, x: np.ndarray, y: np.ndarray, seed: int, epochs: int | None = None) -> Networks:
     """Trained now or read from the store; `epochs` for all instead of the paper's, to try things out."""
-
-    def made(name: str, recipe: Recipe, rows: np.ndarray, labels: np.ndarray | None = None) -> nn.Module:
-        recipe = recipe if epochs is None else replace(recipe, epochs=epochs)
-        settings = {"epochs": recipe.epochs, "batch": recipe.batch, "rows": len(rows)}
-        kept = store.get(
-            f"mnist/seed{seed}/networks/{name}", settings, lambda: dense.weights(train(recipe, rows, labels, seed))
-        )
-        return dense.loaded(recipe.build(), kept)
-
+    made = partial(network, store, seed=seed, epochs=epochs)
     return Networks(
         made("classifier", CLASSIFIER, x, y),
         made("autoencoder", AUTOENCODER, x),
         [made(f"class{digit}", SMALL, x[y == digit]) for digit in DIGITS],
         made("all", SMALL_ALL, x),
     )
+
+
+def judges(store: Store, x: np.ndarray, y: np.ndarray, seed: int, epochs: int | None = None) -> list[nn.Module]:
+    """Two classifiers that had no part in a search: the paper's architecture and another."""
+    made = partial(network, store, seed=seed, epochs=epochs)
+    return [made("classifier", CLASSIFIER, x, y), made("other_classifier", OTHER_CLASSIFIER, x, y)]
+
+
+def network(
+    store: Store,
+    name: str,
+    recipe: Recipe,
+    rows: np.ndarray,
+    labels: np.ndarray | None = None,
+    *,
+    seed: int,
+    epochs: int | None,
+) -> nn.Module:
+    """One network of a seed, trained now or read from the store; epochs: None for those of the recipe."""
+    recipe = recipe if epochs is None else replace(recipe, epochs=epochs)
+    settings = {"epochs": recipe.epochs, "batch": recipe.batch, "rows": len(rows)}
+    kept = store.get(
+        f"mnist/seed{seed}/networks/{name}", settings, lambda: dense.weights(train(recipe, rows, labels, seed))
+    )
+    return dense.loaded(recipe.build(), kept)
 
 
 def apply(model: nn.Module, x: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from mnist_networks import apply
-from mnist_searches import DEFAULTS, LOSSES, Found
+from mnist_searches import DEFAULTS, LOSSES, Found, Setting
 
 from cfproto_plugin.metrics import im1, im2
 
@@ -22,18 +22,23 @@ if TYPE_CHECKING:
 WITH_COPIES = (2, 5, 7)  # originals that are shown with reconstructions
 
 
-def grid(of: Experiment, file: Path) -> None:
-    """A column for the original, every loss and the product's defaults; below some rows what AE makes of them."""
-    found = of.find((*LOSSES, *DEFAULTS), chunks=1)
+def grid(
+    of: Experiment,
+    file: Path,
+    settings: tuple[Setting, ...] = (*LOSSES, *DEFAULTS),
+    copies: Sequence[int] = WITH_COPIES,
+) -> None:
+    """A column for the original and every setting; below the digits `copies` what AE makes of them."""
+    found = of.find(settings, chunks=1)
     x, y = of.test
     rows: list[list[tuple[np.ndarray | None, str]]] = []
     for digit in range(10):
         at = int(np.flatnonzero(y[found["A"].index] == digit)[0])
         new = [_shown(part, at) for part in found.values()]
         rows.append([(x[found["A"].index[at]], str(found["A"].original_class[at])), *new])
-        if digit in WITH_COPIES:
-            copies = [None if image is None else apply(of.networks.autoencoder, image[None])[0] for image, _ in new]
-            rows.append([(None, ""), *((copy, "AE") for copy in copies)])
+        if digit in copies:
+            again = [None if image is None else apply(of.networks.autoencoder, image[None])[0] for image, _ in new]
+            rows.append([(None, ""), *((copy, "AE") for copy in again)])
     _images(rows, ["original", *(name.replace(", ", ",\n") for name in found)], file)
 
 

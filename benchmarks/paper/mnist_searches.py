@@ -168,7 +168,8 @@ class Searches:
         changes = dict(setting.changes)
         if setting.kind == "default":
             encoder = self.networks.encoder if setting.loss == "encoder" else None
-            made = CounterfactualExplainer(self.networks.classifier, encoder=encoder).fit(self.train)
+            search = SearchConfig(**changes)
+            made = CounterfactualExplainer(self.networks.classifier, encoder=encoder, search=search).fit(self.train)
             return lambda index, x: once(made, index, x)
         if setting.kind == "all c" or setting.loss in "EF":
             made = self.explainer(setting.loss, setting.k, **changes)

@@ -37,6 +37,12 @@ class Case:
         """How many there are; they are named 0, 1, ..."""
         return int(self.labels.max()) + 1
 
+    @property
+    def scale(self) -> np.ndarray:
+        """Standard deviations of the columns, 1 for one that does not vary."""
+        found = self.train.std(axis=0)
+        return np.where(found > 0, found, 1.0)
+
     def proba(self, x: np.ndarray) -> np.ndarray:
         """The model as a plain function, for peers that take one."""
         return np.asarray(self.model.predict_proba(np.asarray(x)), dtype=float)
@@ -92,10 +98,10 @@ def _table(data: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _model(folder: Path, data: str, kind: str) -> Any:
-    if kind == "forest":
+    if kind != "xgboost":
         import joblib
 
-        return joblib.load(folder / f"{data}-forest.joblib")
+        return joblib.load(folder / f"{data}-{kind}.joblib")
     from xgboost import XGBClassifier
 
     model = XGBClassifier()

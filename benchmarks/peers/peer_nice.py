@@ -1,4 +1,7 @@
-"""NICE: the nearest unlike training row, and its two greedy ways from the row towards it."""
+"""NICE: the nearest unlike training row, and its three greedy ways from the row towards it.
+
+Plausibility needs an autoencoder, which NICE leaves to its user: here a small network on the standardised rows.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +24,27 @@ def _with(optimization: str) -> Callable[[Case], Explain]:
             y_train=case.labels,
             optimization=optimization,
             num_normalization="std",
+            auto_encoder=_reconstruction(case) if optimization == "plausibility" else None,
         )
         return lambda row: np.asarray(explainer.explain(row[None].copy()))[0]
 
     return prepare
 
 
-METHODS = tuple(Method(f"NICE {name}", _with(name)) for name in ("none", "sparsity", "proximity"))
+def _reconstruction(case: Case) -> Callable[[np.ndarray], np.ndarray]:
+    """Rows -> their mean squared errors of reconstruction."""
+    from sklearn.neural_network import MLPRegressor
+
+    mean, columns = case.train.mean(axis=0), case.train.shape[1]
+    z = (case.train - mean) / case.scale
+    layers = (max(2, columns // 2), max(2, columns // 4), max(2, columns // 2))
+    network = MLPRegressor(hidden_layer_sizes=layers, max_iter=1000, random_state=0).fit(z, z)
+
+    def loss(x: np.ndarray) -> np.ndarray:
+        z = (np.asarray(x, dtype=float) - mean) / case.scale
+        return np.square(network.predict(z).reshape(z.shape) - z).mean(axis=1)
+
+    return loss
+
+
+METHODS = tuple(Method(f"NICE {name}", _with(name)) for name in ("none", "sparsity", "proximity", "plausibility"))

@@ -23,7 +23,7 @@ def _target(case: Case, wanted: int) -> Target:
 
 def _explainer(case: Case) -> Explainer:
     """Distances in standard deviations, as EN is; by default it divides by the columns' median deviations."""
-    return Explainer(case.model, background=case.train, normalizers=np.ones(case.train.shape[1]))
+    return Explainer(case.model, background=case.train, normalizers=case.scale)
 
 
 def _with(**settings: str) -> Callable[[Case], Explain]:

@@ -90,6 +90,7 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("--min-proba", type=float, metavar="P", help="Probability that the new class must reach."),
     click.option("--min-typicality", type=float, metavar="Q", help="How typical of the new class; 0 is off."),
     click.option("--min-stability", type=float, metavar="SHARE", help="Share of noisy copies that keep the class."),
+    click.option("--min-confidence", type=float, metavar="SHARE", help="How sure the model is of it; 0 is off."),
     click.option("--noise", type=float, metavar="SD", help="Of these copies, in standard deviations."),
     click.option(
         "--theta", type=float, metavar="WEIGHT", help="From 0, close to the row, to 5 and more, close to the class."

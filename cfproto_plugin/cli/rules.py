@@ -18,7 +18,10 @@ from cfproto_plugin.features import Features
 
 LISTS = ("categorical", "integer", "immutable", "vary", "increasing", "decreasing")
 MAPPINGS = ("ranges", "allowed", "step", "weights")
-SEARCH = ("theta", "polish", "max_changes", "few_changes", "min_proba", "min_typicality", "min_stability", "noise")
+SEARCH = (
+    *("theta", "polish", "max_changes", "few_changes", "min_proba"),
+    *("min_typicality", "min_stability", "min_confidence", "noise"),
+)
 PRESETS = ("close", "few", "typical", "stable")
 _DIRECTIONS = ("immutable", "increasing", "decreasing")
 _KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {

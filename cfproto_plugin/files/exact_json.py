@@ -115,11 +115,13 @@ def _encode_column(column: Any, where: str) -> dict[str, Any]:
 
 
 def _encode_dtype(dtype: Any) -> Any:
-    """The name of a pandas dtype; those of strings and Arrow types share names, so they are written in full."""
+    """The name of a pandas dtype; types of strings, Arrow and sparse columns, whose names say too little, in full."""
     if hasattr(dtype, "pyarrow_dtype"):
         return {"arrow": arrow_text(dtype.pyarrow_dtype)}
     if hasattr(dtype, "storage") and hasattr(dtype, "na_value"):
         return {"storage": dtype.storage, "na_value": encode(dtype.na_value, "dtype")}
+    if hasattr(dtype, "fill_value"):
+        return {"sparse": np.dtype(dtype.subtype).str, "fill_value": encode(dtype.fill_value, "dtype")}
     return str(dtype)
 
 
@@ -175,10 +177,18 @@ def _read_index(value: dict[str, Any]) -> Any:
 
 
 def _read_extension(value: dict[str, Any]) -> Any:
-    pd, dtype = load_pandas(), value["dtype"]
-    if not isinstance(dtype, str):
-        dtype = pd.ArrowDtype(arrow_type(dtype["arrow"])) if "arrow" in dtype else _read_string(dtype)
-    return pd.array(decode(value["data"]), dtype=dtype)
+    return load_pandas().array(decode(value["data"]), dtype=_read_dtype(value["dtype"]))
+
+
+def _read_dtype(dtype: Any) -> Any:
+    pd = load_pandas()
+    if isinstance(dtype, str):
+        return dtype
+    if "arrow" in dtype:
+        return pd.ArrowDtype(arrow_type(dtype["arrow"]))
+    if "sparse" in dtype:
+        return pd.SparseDtype(np.dtype(dtype["sparse"]), decode(dtype["fill_value"]))
+    return _read_string(dtype)
 
 
 def _read_string(dtype: dict[str, Any]) -> Any:

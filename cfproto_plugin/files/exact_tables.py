@@ -14,8 +14,9 @@ _MADE_WITH = {
     "Decimal": lambda dtype: {"precision": dtype.precision, "scale": dtype.scale},
     "Datetime": lambda dtype: {"time_unit": dtype.time_unit, "time_zone": dtype.time_zone},
     "Duration": lambda dtype: {"time_unit": dtype.time_unit},
+    "Array": lambda dtype: {"shape": dtype.size},
 }
-_NESTED = {"List", "Array", "Struct", "Object", "Unknown"}
+_UNKNOWN = {"Object", "Unknown"}
 
 
 def arrow_text(kind: Any) -> str:
@@ -53,10 +54,13 @@ def type_text(library: str, kind: Any, where: str) -> Any:
     if library == "pyarrow":
         return arrow_text(kind)
     name = str(kind.base_type())
-    if name in _NESTED:
+    if name in _UNKNOWN:
         raise InputError(f"{where} is a polars column of {kind}, which cannot be written as JSON; cast it to String")
+    if name == "Struct":
+        return {"name": name, "fields": [[each.name, type_text(library, each.dtype, where)] for each in kind.fields]}
     more = _MADE_WITH[name](kind) if name in _MADE_WITH else {}
-    return {"name": name, **more}
+    inner = {"inner": type_text(library, kind.inner, where)} if name in {"List", "Array"} else {}
+    return {"name": name, **inner, **more}
 
 
 def type_of(library: str, text: Any) -> Any:
@@ -64,6 +68,10 @@ def type_of(library: str, text: Any) -> Any:
     if library == "pyarrow":
         return arrow_type(text)
     made = {key: value for key, value in text.items() if key != "name"}
+    if "inner" in made:
+        made["inner"] = type_of(library, made["inner"])
+    if "fields" in made:
+        made["fields"] = {name: type_of(library, kind) for name, kind in made["fields"]}
     polars, name = import_module("polars"), text["name"]
     kind = getattr(polars, name, None) if isinstance(name, str) else None
     if not (isinstance(kind, type) and issubclass(kind, polars.DataType)):

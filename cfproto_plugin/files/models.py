@@ -122,7 +122,7 @@ def _reader(note: dict[str, Any], suffix: str, named: str) -> ModelFile:
         raise FileError(f"{named} is of the adapter {str(name)[:80]!r}; expected the name of one")
     spec: AdapterSpec = registry().find("adapters", name)[1]
     for file in spec.files:
-        if suffix in file.suffixes and file.safe:
+        if suffix == file.suffixes[0] and file.safe and file.save is not None:
             return file
     raise FileError(f"{named} is a {suffix} file, which the adapter {name!r} does not read safely; pass the model")
 

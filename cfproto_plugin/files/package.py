@@ -29,6 +29,7 @@ ZIPPED = (".zip", ".cfproto")
 _NAME = re.compile(rf"(?P<part>{'|'.join(PARTS)})(-[0-9a-f]{{12}})?\.[a-z0-9_]{{1,20}}")
 _MOST_MANIFEST = 2**20
 _MOST_JSON = 2**28  # of the part "explainer"
+_MOST_ZIPPED = 2**32 - 2**24  # more needs another kind of archive
 _HASH = 12  # digits of a checksum in the names of a folder
 
 
@@ -89,6 +90,7 @@ def write_package(path: Path, parts: Mapping[str, Part], about: Mapping[str, Any
         part: {"name": names[part], "bytes": len(made.content), "sha256": _digest(made.content)}
         for part, made in parts.items()
     }
+    _check_sizes(path, files)
     manifest = {"format": FORMAT, "schema": SCHEMA, **about, "files": files}
     manifest["sha256"] = _digest(_canonical(manifest))
     members = {names[part]: made.content for part, made in parts.items()}
@@ -98,6 +100,18 @@ def write_package(path: Path, parts: Mapping[str, Part], about: Mapping[str, Any
             write_zip(file, {MANIFEST: text, **members}, deflate=True)
     else:
         _write_folder(path, text, members)
+
+
+def _check_sizes(path: Path, files: Mapping[str, Any]) -> None:
+    """Refuse to write what could not be read again."""
+    if files["explainer"]["bytes"] > _MOST_JSON:
+        raise FileError(
+            f"the settings and the text of the training data take {files['explainer']['bytes']:,} bytes; at most "
+            f"{_MOST_JSON:,} can be saved. Fit on fewer rows"
+        )
+    total = sum(each["bytes"] for each in files.values())
+    if is_zipped(path) and total > _MOST_ZIPPED:
+        raise FileError(f"{str(path)!r} would hold {total:,} bytes, and a zip less than 4 GB; save to a folder instead")
 
 
 def check_place(path: Path) -> None:

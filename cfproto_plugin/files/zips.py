@@ -18,6 +18,7 @@ from cfproto_plugin.errors import FileError
 _END = struct.Struct("<4s4H2LH")  # the record that ends an archive
 _LOCATOR = b"PK\x06\x07"  # before that record, in archives of more than 4 GB or 65,535 files
 _ENTRY = 1024  # bytes of the table of contents that a file may take
+_MOST_NESTED = 65_535  # files in the archive of a model
 _WHEN = (1980, 1, 1, 0, 0, 0)  # the same content gives the same bytes
 _ENCRYPTED = 1
 _METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
@@ -120,7 +121,9 @@ def check_nested(path: Path, what: str, max_bytes: int) -> None:
     """Refuse a model file that is itself an archive which declares more than max_bytes."""
     if not zipfile.is_zipfile(path):
         return
-    with zipfile.ZipFile(path) as archive:
-        total = sum(info.file_size for info in archive.infolist())
+    with path.open("rb") as file:
+        _check_end(file, what, _MOST_NESTED)
+        with _Reading(f"{what} is damaged"), zipfile.ZipFile(file) as archive:
+            total = sum(info.file_size for info in archive.infolist())
     if total > max_bytes:
         raise FileError(f"{what} declares {total:,} bytes when unpacked; at most {max_bytes:,} are read")

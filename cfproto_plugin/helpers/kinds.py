@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from importlib import import_module
 from typing import Any
 
@@ -52,7 +53,8 @@ def library_of(x: Any) -> str | None:
 def in_memory(x: Any) -> Any:
     """The frame inside a narwhals frame, the table of a record batch, anything else as it is.
 
-    InputError for frames that are lazy or distributed, sparse matrices, masked arrays and arrays of records.
+    InputError for frames that are lazy or distributed, sparse matrices, masked arrays, arrays of records, iterators,
+    dicts and what holds no rows.
     """
     cls = type(x)
     root = cls.__module__.partition(".")[0]
@@ -75,7 +77,21 @@ def _refused(x: Any, root: str) -> Iterator[tuple[bool, str, str]]:
     yield root == "scipy" and hasattr(x, "toarray"), name, "x.toarray()"
     yield root == "torch" and getattr(x, "is_sparse", False), "a sparse torch tensor", "x.to_dense()"
     yield isinstance(x, np.ma.MaskedArray), "a masked array", "x.astype(float).filled(np.nan), or x.filled(value)"
+    yield isinstance(x, Iterator), f"an iterator ({type(x).__name__})", "list(x)"
+    yield (
+        isinstance(x, Mapping),
+        f"a {type(x).__name__}",
+        "pandas.DataFrame([x]) for one row, pandas.DataFrame(x) for columns",
+    )
+    yield _holds_dicts(x), f"a {type(x).__name__} of dicts", "pandas.DataFrame(x)"
+    yield isinstance(x, AbstractSet), f"a {type(x).__name__}, which has no order", "a list"
+    yield isinstance(x, str | bytes), f"the text {x!r:.40}", "what a reader such as pandas.read_csv makes of the file"
+    yield x is None, "None", "rows"
     yield fields is not None, f"an array of records with the fields {fields}", "pandas.DataFrame(x)"
+
+
+def _holds_dicts(x: Any) -> bool:
+    return isinstance(x, list | tuple) and any(isinstance(row, Mapping) for row in x[:1])
 
 
 def to_pandas(x: Any) -> Any:

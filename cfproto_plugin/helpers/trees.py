@@ -160,7 +160,7 @@ def _pack(ensemble: TreeEnsemble) -> _Packed:
     return _Packed(
         roots=np.arange(len(first)),
         column=np.where(leaf, 0, column[order]).astype(np.intp),
-        threshold=_comparable(np.where(leaf, np.nan, threshold[order]), ensemble),
+        threshold=comparable(np.where(leaf, np.nan, threshold[order]), ensemble),
         left=np.where(leaf, np.arange(len(order)), place[np.where(leaf, 0, left[order])]),
         missing_right=~leaf & (missing_left[order] == 0),
         value=value,
@@ -186,8 +186,8 @@ def _with_base(ensemble: TreeEnsemble) -> tuple[list[Tree], Array | None]:
     return first + trees, score
 
 
-def _comparable(threshold: Array, ensemble: TreeEnsemble) -> Array:
-    """Thresholds in the dtype of the rows, rounded so that every comparison of such a row comes out the same.
+def comparable(threshold: Array, ensemble: TreeEnsemble) -> Array:
+    """Return thresholds in the dtype of the rows, rounded so that every comparison of such a row comes out the same.
 
     x <= t holds for the x up to the largest one that is not above t, x < t for those below the smallest not below t.
     """

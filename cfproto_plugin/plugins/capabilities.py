@@ -39,8 +39,8 @@ class Call:
 
     filled: exactly `max_rows` at a time; the last row is repeated where there are fewer, and the outputs of the copies
     are left out.
-    A model that works in place then harms nobody. Copying the array of one row costs a microsecond; a frame is made for
-    the call already.
+    A model that works in place then harms nobody, nor does one that returns the same array each time: what it returns
+    is copied. Copying the array of one row costs a microsecond; a frame is made for the call already.
     """
 
     method: Callable[[Any], Any]
@@ -54,7 +54,7 @@ class Call:
             if self.max_rows is None or len(x) <= self.max_rows:
                 return self._whole(x)
             parts = list(_parts(x, self.max_rows))
-            results = [*(self.method(part) for part in parts[:-1]), self._whole(parts[-1])]
+            results = [*map(self._ask, parts[:-1]), self._whole(parts[-1])]
             return self._joined(results)
         except CfprotoError as error:
             error.plugin = error.plugin or self.plugin
@@ -64,9 +64,12 @@ class Call:
         """Ask about one batch, filled up if it has to be."""
         count = len(x)
         if not self.filled or count == self.max_rows or not count:
-            return self.method(x.copy(order="K") if isinstance(x, np.ndarray) else x)
+            return self._ask(x.copy(order="K") if isinstance(x, np.ndarray) else x)
         place = np.minimum(np.arange(self.max_rows or count), count - 1)
-        return self._cut(self.method(x[place] if isinstance(x, np.ndarray) else x.iloc[place]), count)
+        return self._cut(self._ask(x[place] if isinstance(x, np.ndarray) else x.iloc[place]), count)
+
+    def _ask(self, x: Any) -> Any:
+        return _kept(self.method(x))
 
     def _cut(self, result: Any, count: int) -> Any:
         """What belongs to the first `count` rows."""
@@ -79,6 +82,10 @@ class Call:
 @dataclass(frozen=True)
 class GradientCall(Call):
     """The method `vjp`: the pullbacks of the parts become one."""
+
+    def _ask(self, x: Any) -> Any:
+        result = self.method(x)
+        return (_kept(result[0]), *result[1:]) if isinstance(result, tuple) and result else result
 
     def _cut(self, result: tuple[Array, Pullback], count: int) -> tuple[Array, Pullback]:
         y, pull = result
@@ -229,6 +236,10 @@ def own_copy(provider: PrototypeProvider) -> PrototypeProvider:
         with suppress(AttributeError):  # a provider without a place for it keeps the adapter itself
             made.space = Adapted.of(space)
     return cast("PrototypeProvider", made)
+
+
+def _kept(result: Any) -> Any:
+    return result.copy() if isinstance(result, np.ndarray) else result
 
 
 def _parts(x: Any, size: int) -> Iterator[Any]:

@@ -66,6 +66,11 @@ class FunctionAdapter:
         """The columns (n,) of the model's own decisions."""
         if self._decide is None or self.classes is None:
             raise ModelError("the function has no decision of its own")
+        if self.classes.ndim != 1:
+            raise ModelError(
+                f"the model's classes_ are {self.classes.tolist()}; expected one label for each column. A list of "
+                "tuples is read as a table: make the labels strings, or put them in an array of objects"
+            )
         decided = np.asarray(self._decide(x)).reshape(len(x), -1)[:, :1]
         is_label = decided == self.classes
         if not is_label.any(axis=1).all():

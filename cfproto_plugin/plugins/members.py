@@ -85,7 +85,10 @@ def column_names(adapter: Any) -> tuple[str, ...] | None:
 
 def class_names(adapter: Any, n_columns: int) -> Array:
     """`classes` (k,); 0, 1, ... if there are none."""
-    expected = f"{n_columns} different labels, one for each column that predict returns, in a list or an array"
+    expected = (
+        f"{n_columns} different labels, one for each column that predict returns, in a list or an array. Labels that "
+        "are tuples have to be in an array of objects"
+    )
     found = member(adapter, "classes", expected)
     if found is None:
         return np.arange(n_columns)

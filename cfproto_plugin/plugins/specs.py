@@ -73,8 +73,10 @@ def _check_files(spec: AdapterSpec) -> None:
                 f"adapter {spec.name!r} reads files with the suffixes {suffixes!r}; expected a tuple such as "
                 "('.json',), in lower case"
             )
-        if not callable(file.load):
-            raise PluginError(f"adapter {spec.name!r}: load of {suffixes} is {file.load!r}; expected a function")
+        for name in ("load", "save", "asks"):
+            function = getattr(file, name)
+            if not callable(function) and (name == "load" or function is not None):
+                raise PluginError(f"adapter {spec.name!r}: {name} of {suffixes} is {function!r}; expected a function")
 
 
 def _is_suffix(suffix: Any) -> bool:

@@ -18,7 +18,15 @@ from cfproto_plugin.report.pictures import pictures
 from cfproto_plugin.report.ranking import ranked, scales_of, size_of
 from cfproto_plugin.report.sentences import as_sentence, quality
 from cfproto_plugin.report.style import CSS
-from cfproto_plugin.report.words import classes_text, counted, feature_name, number_dtypes, plain_cell, value_text
+from cfproto_plugin.report.words import (
+    classes_text,
+    counted,
+    feature_name,
+    number_dtypes,
+    percent,
+    plain_cell,
+    value_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,10 +96,9 @@ def _proba(line: Explanation) -> str:
         return ""
     before, after = (float(proba[0]) for proba in line.new_class_proba)
     bars = f'<i style="width:{after:.1%}"></i><i class="was" style="width:{before:.1%}"></i>'
+    was, now = escape(percent(before)), escape(percent(after))
     label = f'<span class="dim">P({escape(str(line.counterfactual_class[0]))})</span>'
-    return (
-        f'<div class="proba">{label}<div class="track">{bars}</div><span>{before:.1%} → <b>{after:.1%}</b></span></div>'
-    )
+    return f'<div class="proba">{label}<div class="track">{bars}</div><span>{was} → <b>{now}</b></span></div>'
 
 
 def _table(line: Explanation) -> str:
@@ -135,8 +142,8 @@ def _how_much(change: Change, size: float, scales: dict[str, float] | None) -> s
     if scales is not None:
         digits = ".2g" if abs(size) < 1 else ".1f"
         return f"{size:+,{digits}} sd".replace("-", "−")  # noqa: RUF001 a minus sign as wide as the plus
-    percent = round(100 * (change.after - change.before) / abs(change.before)) if change.before else 0
-    return f"{percent:+,}%".replace("-", "−") if percent else ""  # noqa: RUF001
+    share = round(100 * (change.after - change.before) / abs(change.before)) if change.before else 0
+    return f"{share:+,} %".replace("-", "−") if share else ""  # noqa: RUF001
 
 
 def _summary(explanation: Explanation) -> str:

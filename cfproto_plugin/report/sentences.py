@@ -23,11 +23,14 @@ _ROUTES = {
     "fallback": "on the way to a training row of that class",
     "beam": "by changes added one by one",
     "product": "among combinations of values of the columns that may change",
+    "proof": "by a mixed-integer program",
 }
 _UNTIL_POLISHED = {  # no point on the route had the class before it was polished
     "path": "on the way to a prototype",
     "latent": "on the way to a prototype",
 }
+_TOO_LARGE = "no proof: the trees have too many leaves in reach"  # of the choices of a row
+_NO_TIME = "no proof within the time"
 _MOVED = ", moved inside the rules"
 _ROUNDING = 1e-9
 
@@ -76,7 +79,7 @@ def _differences(line: Explanation, count: int) -> str:
 
 
 def how_in_words(how: How, *, label: Any, n_changes: int, cost: float, ruled: bool = False) -> str:
-    """The message of a counterfactual of class `label`: how it was found, and what polishing gained.
+    """The message of a counterfactual of class `label`: how it was found, and whether polishing improved it.
 
     n_changes: the columns that differ. cost: what `how.polished_from` became. ruled: rules were declared.
     """
@@ -91,17 +94,82 @@ def how_in_words(how: How, *, label: Any, n_changes: int, cost: float, ruled: bo
         route += _MOVED
     if math.isnan(before) or before == cost:
         return f"class {label} reached {route}{_place(how)}"
-    return f"class {label} reached {route}, polished from a cost of {before:.3g} to {cost:.3g}"
+    return f"class {label} reached {route}, then improved"
 
 
-def wishes_in_words(typicality: float, stability: float, *, typical: float, stable: float) -> str:
+def wishes_in_words(
+    typicality: float, stability: float, proba: float, *, typical: float, stable: float, probable: float = 0.0
+) -> str:
     """What an answer misses of what is wished for: "" for nothing. No point that was tried came nearer to it."""
     missed = []
     if typicality < typical - _ROUNDING:
         missed.append(f"typicality {typicality:.2g}, not {typical:.2g}")
     if stability < stable - _ROUNDING:
         missed.append(f"stability {stability:.2g}, not {stable:.2g}")
+    if proba < probable - _ROUNDING:
+        missed.append(f"probability {proba:.2g}, not {probable:.2g}")
     return f"; the best that was found has {' and '.join(missed)}" if missed else ""
+
+
+def proof_in_words(
+    bound: float,
+    gap: float,
+    *,
+    proved: bool,
+    complete: bool,
+    too_large: bool,
+    left_out: Sequence[str] = (),
+    prototype: bool = False,
+) -> str:
+    """What is proved of an answer, as the end of its message.
+
+    bound: below it no counterfactual exists. gap: how much of the answer's cost that leaves open; NaN without answer.
+    complete: the time sufficed. too_large: the model was, for a proof. left_out: rules and settings that the bound
+    knows nothing of. prototype: J has a part that depends on the prototype, here that of the answer.
+    """
+    goal = " with its prototype" if prototype else ""
+    if proved:
+        return f"; proved: no admissible counterfactual{goal} costs less"
+    if not bound:
+        return f"; {_TOO_LARGE if too_large else _NO_TIME}"
+    above = "" if math.isnan(gap) else f", {100 * gap:.3g} % below this one"
+    end = "" if complete else "; the time ended before a proof"
+    end = f"; {_TOO_LARGE}" if too_large else end
+    return f"; no admissible counterfactual{goal} costs less than {bound:.3g}{above}{_without(left_out)}{end}"
+
+
+def none_in_words(wanted: Sequence[Any], min_proba: float | None) -> str:
+    """The message of a row that is proved to have no counterfactual of the classes `wanted`."""
+    proba = "" if min_proba is None else f" with probability {min_proba:g}"
+    return f"proved: no admissible row has class {' or '.join(map(str, wanted))}{proba}"
+
+
+def certificate_in_words(
+    wanted: Sequence[Any],
+    bound: float,
+    *,
+    exact: bool,
+    complete: bool,
+    too_large: bool,
+    left_out: Sequence[str],
+    min_proba: float | None,
+) -> str:
+    """What is proved of a row: no change that costs less than the bound leads to one of the classes `wanted`."""
+    if math.isinf(bound):
+        return none_in_words(wanted, min_proba)
+    if not bound:
+        return _TOO_LARGE if too_large else _NO_TIME
+    names = " or ".join(map(str, wanted))
+    proba = "" if min_proba is None else f" with probability {min_proba:g}"
+    end = ", and one that costs as much does" if exact else ""
+    end += "" if complete else "; more time may prove more"
+    return (
+        f"no admissible change that costs less than {bound:.3g} leads to class {names}{proba}{_without(left_out)}{end}"
+    )
+
+
+def _without(left_out: Sequence[str]) -> str:
+    return f", {both(left_out)} not counted" if left_out else ""
 
 
 def _route(how: How) -> str:
@@ -128,6 +196,7 @@ def why_not_in_words(
     min_proba: float | None,
     fallback: bool,
     reached: float = math.nan,
+    raised: str | None = None,
     least: float = 0.0,
     impossible: str | None = None,
     relax: Sequence[str] = (),
@@ -137,9 +206,10 @@ def why_not_in_words(
 
     refused: the model did not confirm what was found. further: the row has others already. absent: the model gives none
     of these classes to a training row. reached: the highest probability of such a class at a point that keeps the
-    rules. least: the lead that a class must exceed: kappa, and what the model's answers vary by. impossible: the
-    relation that no point satisfied. relax: the rules and settings that could be. floors: the best typicality and
-    stability of points of such a class, by the names of the settings, and what these ask for.
+    rules. raised: what the model raised at points of the search. least: the lead that a class must exceed: kappa, and
+    what the model's answers vary by. impossible: the relation that no point satisfied. relax: the rules and settings
+    that could be. floors: the best typicality and stability of points of such a class, by the names of the settings,
+    and what these ask for.
     """
     if refused:
         return "the model did not confirm the class of what the search found"
@@ -158,6 +228,7 @@ def why_not_in_words(
             absent=absent,
             min_proba=min_proba,
             reached=reached,
+            raised=raised,
             least=least,
             more=[
                 *([f"relax {either(relax)}"] if relax else []),
@@ -168,13 +239,22 @@ def why_not_in_words(
 
 
 def _nothing_valid(
-    names: str, *, absent: bool, min_proba: float | None, reached: float, least: float, more: list[str]
+    names: str,
+    *,
+    absent: bool,
+    min_proba: float | None,
+    reached: float,
+    raised: str | None,
+    least: float,
+    more: list[str],
 ) -> list[str]:
     """The parts of the message where no point was valid: what there was, how near it came, what to do."""
     proba = "" if min_proba is None else f" with probability {min_proba:g}"
     parts = [f"no point of the search that keeps the rules had class {names}{proba}"]
     if absent:
         parts = [f"the model predicts class {names} for no training row, so nothing leads there"]
+    if raised is not None and math.isnan(reached):
+        return [f"the model answered no point of the search that keeps the rules; it raised {raised}"]
     if not math.isnan(reached):
         parts.append(f"the best one has class {names} with probability {reached:.3g}")
     if 0 < 2 * reached - 1 <= least and (min_proba or 0) <= reached:

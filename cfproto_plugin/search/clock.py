@@ -87,6 +87,10 @@ class Clock:
         """Whether there is a deadline."""
         return bool(np.isfinite(self._deadline))
 
+    def left(self) -> float:
+        """Seconds until the deadline."""
+        return self._deadline - time.perf_counter()
+
     def share(self, fraction: float) -> float:
         """The moment at which this fraction of the time that is left will be spent."""
         now = time.perf_counter()

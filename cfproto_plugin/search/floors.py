@@ -15,6 +15,7 @@ from cfproto_plugin.search.typicality import Typicality
 from cfproto_plugin.tables.space import FeatureSpace
 
 _ROUNDING = 1e-9
+_SUREST = 0.99  # probability that is wished for at most: beyond, digits say little about how sure a model is
 
 
 @dataclass(frozen=True)
@@ -25,11 +26,37 @@ class Floors:
     copies: Copies | None = None
     least_typicality: Floor = Floor(0.0, is_rule=False)  # noqa: RUF009 a record that nothing changes
     least_stability: Floor = Floor(0.0, is_rule=False)  # noqa: RUF009
+    least_confidence: Floor = Floor(0.0, is_rule=False)  # noqa: RUF009
+    sure: Array | None = None  # (k,) the probability of every class at that confidence; None if not asked for
 
     @property
     def any(self) -> bool:
-        """Whether anything is asked for."""
+        """Whether anything is asked for that is measured on points about to be accepted."""
         return bool(self.least_typicality.least or self.least_stability.least)
+
+    def probabilities(self, min_proba: float | None, k: int) -> tuple[Array | None, Array | None]:
+        """What the probability of every class (k,) must be, and what is wished for; None where nothing is asked."""
+        least = None if min_proba is None else np.full(k, min_proba)
+        if self.sure is None:
+            return least, None
+        both = self.sure if least is None else np.maximum(least, self.sure)
+        return (both, None) if self.least_confidence.is_rule else (least, both)
+
+
+def sure_probabilities(labels: Array, proba: Array, k: int, floor: Floor) -> Array | None:
+    """The probability of every class (k,) that reaches the floor of confidence; None for no floor.
+
+    labels, proba: (n,) the classes of the training rows, and their probabilities.
+    The confidence of a probability is the share of the training rows of whose class the model is at most as sure. What
+    is only wished for is no more than half of the rows of the class reach.
+    """
+    if not floor.least:
+        return None
+    found = np.full(k, np.quantile(proba, floor.least, method="inverted_cdf"))
+    if not floor.is_rule:
+        for label in np.unique(labels).tolist():
+            found[label] = min(found[label], _SUREST, np.median(proba[labels == label]))
+    return found
 
 
 class Measures:

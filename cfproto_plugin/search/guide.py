@@ -25,6 +25,11 @@ class Guide:
     splits: Splits | None  # where a tree model splits the columns of the table
     floors: Floors  # what answers should reach
 
+    @property
+    def with_codes(self) -> bool:
+        """Whether an encoder or an autoencoder takes part."""
+        return self.encoder is not None or self.autoencoder is not None
+
     def on(self, grid: Grid) -> Guide:
         """The same for columns that hold other numbers."""
         return self if self.splits is None else replace(self, splits=self.splits.on(grid))

@@ -25,17 +25,17 @@ def elastic_net(delta: Array, beta: float) -> Array:
 
 
 def margin_of(
-    proba: Array, allowed: Array, kappa: float, min_proba: float | None, noise: float = 0.0, error: float = 0.0
+    proba: Array, allowed: Array, kappa: float, sure: Array | None, noise: float = 0.0, error: float = 0.0
 ) -> Array:
     """By how much the best allowed class leads every other and kappa: (n,), positive where the class is another.
 
     proba: (n, k). allowed: (n, k) bool. noise: what the lead must exceed, so that the same row in another batch has the
-    same class; without it, and without kappa, a tie goes to the first of the largest columns. With min_proba the margin
-    is no more than what the class has above that; error: how far proba may be from the model's own. Where all classes
-    are allowed, it is the largest probability.
+    same class; without it, and without kappa, a tie goes to the first of the largest columns. sure: (k,) what the
+    probability of every class must be: the margin is no more than what the class has above that. error: how far proba
+    may be from the model's own. Where all classes are allowed, it is the largest probability.
     """
     least = kappa + noise
-    if proba.shape[1] == 2 and min_proba is None and not allowed.all(axis=1).any():  # noqa: PLR2004 one is allowed
+    if proba.shape[1] == 2 and sure is None and not allowed.all(axis=1).any():  # noqa: PLR2004 one is allowed
         margin = proba[:, 0] - proba[:, 1]
         margin = np.where(allowed[:, 0], margin, -margin) - least
         return margin if least else np.where((margin == 0) & allowed[:, 0], _LEAST, margin)
@@ -45,9 +45,10 @@ def margin_of(
     if not least:
         tied = np.flatnonzero(margin == 0)
         margin[tied] = np.where(allowed[tied, proba[tied].argmax(axis=1)], _LEAST, 0)
-    if min_proba is None:
+    if sure is None:
         return np.asarray(margin)
-    return np.asarray(np.minimum(margin, inside - error - np.nextafter(min_proba, 0)))
+    asked = np.nextafter(sure, 0)[np.where(allowed, proba, -np.inf).argmax(axis=1)]
+    return np.asarray(np.minimum(margin, inside - error - asked))
 
 
 class Reached:
@@ -107,6 +108,11 @@ class Judge:
         unlimited = task.config.max_changes is None and task.others is None
         self._bounds_suffice = unlimited and task.space.rules.bounds_suffice
 
+    @property
+    def sure(self) -> Array | None:
+        """(k,) what the probability of every class should be; None for nothing."""
+        return self.task.least if self.task.wished is None else self.task.wished
+
     def decode(self, z: Array, row: Array, goal: Array | None = None, *, limited: bool = True) -> tuple[Array, Array]:
         """Search points (m, D), or several (m, q, D) per entry of row: their table values, and their cost.
 
@@ -131,10 +137,10 @@ class Judge:
 
     def distance(self, table: Array, row: Array) -> Array:
         """beta·L1 + L2 alone."""
-        return elastic_net(self.space.to_search(table) - self.task.rows.z[row], self._config.beta)
+        return elastic_net(self.space.to_search(table) - self.task.rows.z[row], self.task.beta)
 
     def _cost(self, delta: Array, table: Array, original: Array, off: Array | None) -> Array:
-        cost = elastic_net(delta, self._config.beta)
+        cost = elastic_net(delta, self.task.beta)
         if self.theta and off is not None:
             cost = cost + self.theta * np.square(off).sum(axis=-1)
         price = self._config.few_changes
@@ -189,24 +195,28 @@ class Judge:
             start += len(part)
         return np.concatenate(found)
 
-    def margin_by(self, proba: Array, decision: Array | None, row: Array, *, own: bool = False) -> Array:
+    def margin_by(
+        self, proba: Array, decision: Array | None, row: Array, *, own: bool = False, wish: bool = True
+    ) -> Array:
         """The margin by what a model says: probabilities (m, k), and its own decision (m,) if it has one.
 
         -10 where the model failed. A decision settles the sign, so that the margin leads the search and the decision
-        judges it. own: these are the model's own answers to points that were judged before.
+        judges it. own: these are the model's own answers to points that were judged before. wish: a class must be as
+        probable as is wished for, not only as it must be.
         """
         allowed, noise = self.task.allowed[row], self.model.noise
         lead, error = (noise.repeated, 0.0) if own else (noise.lead, noise.quick)
         if self.task.intervals is not None:  # about probabilities, whatever the model decides
             margin, _ = self.task.intervals.take(row).best(proba, self._config.kappa, lead)
             return np.where(np.isnan(margin), _FAILED, margin)
-        margin = margin_of(proba, allowed, self._config.kappa, self._config.min_proba, lead, error)
+        sure = self.sure if wish else self.task.least
+        margin = margin_of(proba, allowed, self._config.kappa, sure, lead, error)
         margin = np.where(np.isnan(margin), _FAILED, margin)
         if decision is None:
             return margin
         margin = np.where(decision < 0, _FAILED, margin)
         at = np.arange(len(row)), decision
-        good = allowed[at] & (proba[at] >= (self._config.min_proba or 0))
+        good = allowed[at] if sure is None else allowed[at] & (proba[at] >= sure[decision])
         return np.where(good, np.maximum(margin, _LEAST), np.minimum(margin, -_LEAST))
 
     def slope(self, proba: Array, row: Array) -> tuple[Array, Array]:

@@ -14,7 +14,7 @@ from cfproto_plugin.plugins import Adapted, checked_labels, checked_proba, check
 from cfproto_plugin.protocols import Array, Pullback
 from cfproto_plugin.search.boundary import margins
 from cfproto_plugin.search.clock import Pace
-from cfproto_plugin.search.failures import ask, ask_vjp
+from cfproto_plugin.search.failures import ask, ask_vjp, in_words
 from cfproto_plugin.search.noise import Noise
 from cfproto_plugin.search.tuning import Tuning
 from cfproto_plugin.tables.given import Given
@@ -55,7 +55,7 @@ class SearchModel:
         *,
         given: Given | None = None,
         noise: Noise | None = None,
-        min_proba: float | None = None,
+        by_proba: bool = False,
         ends: Array | None = None,
     ) -> None:
         self.space = space
@@ -65,11 +65,12 @@ class SearchModel:
         self.calls = 0
         self.predicted = 0
         self.gradients = 0
+        self.raised: str | None = None  # what it raised last at a point of the search
         self.decides = adapted.labels is not None  # the class of a row is the model's own decision
         self.noise = noise or Noise()
         self._itself = False
         # scores say which class is decided for, not how probable it is
-        self._guided = self.decides and adapted.scores is not None and min_proba is None and ends is None
+        self._guided = self.decides and adapted.scores is not None and not by_proba and ends is None
         self._ends = ends  # of the intervals that a probability has to lie in
         self._adapted = adapted
         self._n_classes = n_classes
@@ -284,7 +285,10 @@ class SearchModel:
 
     def _some(self, at: Array, call: Callable[[Array], Array]) -> Array:
         """What the model says of rows (m,) of a question; NaN for those that it fails for."""
-        found = ask(lambda part: call(at[part]), len(at), _CALLS, _SECONDS).joined(len(at), np.nan)
+        asked = ask(lambda part: call(at[part]), len(at), _CALLS, _SECONDS)
+        if asked.failed:
+            self.raised = in_words(next(iter(asked.failed.values())))
+        found = asked.joined(len(at), np.nan)
         return np.full((len(at), self._n_classes or 2), np.nan) if found is None else found
 
     def _vjp_at(self, x: Array) -> tuple[Array, Pullback]:

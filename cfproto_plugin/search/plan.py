@@ -10,7 +10,10 @@ import numpy as np
 from cfproto_plugin.config import SearchConfig
 from cfproto_plugin.errors import ConfigError
 
-FEW_CHANGES, TYPICALITY, STABILITY = 0.2, 0.1, 0.9  # for tables searched by the path, unless the user says otherwise
+# For tables searched by the path, unless the user says otherwise
+FEW_CHANGES, FEW_CHANGES_WITHOUT_SPLITS = 0.5, 1.0
+TYPICALITY, STABILITY, CONFIDENCE = 0.1, 0.9, 0.02
+BETA, LATENT_BETA = 0.1, 1.0  # weight of L1: the paper's, and that of the path of an encoder
 _ITERATION_ONLY = ("c_steps", "max_iterations", "learning_rate", "momentum", "clip")
 
 
@@ -22,11 +25,13 @@ class Situation:
     autoencoder: bool
     latent: bool  # prototypes are codes of an encoder
     table: bool  # rows are vectors, not images
+    splits: bool = False  # the classifier says where it splits the columns
+    decides: bool = False  # the classifier's class need not be the most probable one
     differences: bool = False  # the encoder or autoencoder has no gradient of its own
 
 
 class Floor(NamedTuple):
-    """The least that an answer should reach: a rule if the user gave it, else a wish. 0 for none."""
+    """The least that an answer should reach, as a rule or as a wish. 0 for none."""
 
     least: float
     is_rule: bool
@@ -41,6 +46,7 @@ class Plan:
     """
 
     method: Literal["path", "fista"]
+    beta: float
     c_init: float
     c_steps: int
     gamma: float
@@ -50,6 +56,7 @@ class Plan:
     few_changes: float
     typicality: Floor
     stability: Floor
+    confidence: Floor
 
 
 def make_plan(config: SearchConfig, situation: Situation) -> Plan:
@@ -67,22 +74,37 @@ def make_plan(config: SearchConfig, situation: Situation) -> Plan:
     if c_init == 0 and theta == 0 and method == "fista":
         raise ConfigError("c_init and theta are both 0: nothing would lead to another class; set one of them above 0")
     on_table = method == "path" and not situation.latent and situation.table
+    usual_beta = LATENT_BETA if method == "path" and situation.latent else BETA
     plan = Plan(
         method,
+        usual_beta if config.beta is None else config.beta,
         c_init,
         1 if c_init == 0 else config.c_steps or 5,
         gamma,
         theta,
         (config.theta or 0.0) if method == "path" else 0.0,
         on_table if config.polish is None else config.polish,
-        FEW_CHANGES * on_table if config.few_changes is None else config.few_changes,
-        *(
-            Floor(usual * on_table, is_rule=False) if given is None else Floor(given, is_rule=given > 0)
-            for usual, given in ((TYPICALITY, config.min_typicality), (STABILITY, config.min_stability))
-        ),
+        _few_changes(config, situation) if on_table or config.few_changes else 0.0,
+        _floor(TYPICALITY * on_table, config.min_typicality, config.strict),
+        _floor(STABILITY * on_table, config.min_stability, config.strict),
+        _floor(CONFIDENCE * (on_table and not situation.decides), config.min_confidence, config.strict),
     )
     _refuse_unused(config, plan, situation)
     return plan
+
+
+def _few_changes(config: SearchConfig, situation: Situation) -> float:
+    """A model without splits changes every column a little, where that costs nothing: it takes a higher price."""
+    if config.few_changes is not None:
+        return config.few_changes
+    return FEW_CHANGES if situation.splits else FEW_CHANGES_WITHOUT_SPLITS
+
+
+def _floor(usual: float, given: float | None, strict: bool | None) -> Floor:
+    """What was given is a rule and the usual one a wish, unless the user says otherwise."""
+    least = usual if given is None else given
+    is_rule = given is not None if strict is None else strict
+    return Floor(least, is_rule=is_rule and least > 0)
 
 
 def _method(config: SearchConfig, theta: float, gamma: float, situation: Situation) -> Literal["path", "fista"]:
@@ -130,9 +152,12 @@ def _refuse_for_tables_only(plan: Plan, situation: Situation) -> None:
     if plan.polish and (situation.latent or plan.gamma > 0):
         term = "L_AE" if plan.gamma else "the distance of codes"
         raise ConfigError(f"polish is True, but polishing cannot weigh {term}; leave it out, or the {_model(plan)}")
-    for name, floor in (("min_typicality", plan.typicality), ("min_stability", plan.stability)):
+    for name in ("typicality", "stability", "confidence"):
+        floor: Floor = getattr(plan, name)
         if floor.least and (situation.latent or not situation.table):
-            raise ConfigError(f"{name} is {floor.least:g}, but it is made for tables without encoders; leave it out")
+            raise ConfigError(
+                f"min_{name} is {floor.least:g}, but it is made for tables without encoders; leave it out"
+            )
 
 
 def _model(plan: Plan) -> str:

@@ -110,7 +110,7 @@ class _Several:
         allowed = self._allowed(search, lines)
         rows, good = task.rows.take(lines), allowed.any(axis=1)
         if search.columns is not None:
-            main, some = main_columns(task.space, rows, answers, task.config.beta, search.columns)
+            main, some = main_columns(task.space, rows, answers, task.beta, search.columns)
             rows, good = narrowed(task.space, rows, answers, main, turn_back=search.turn_back), good & some
             if search.turn_back:
                 good &= (main.any(axis=1) & (rows.z_lower < rows.z_upper)).any(axis=1)
@@ -160,7 +160,7 @@ def main_columns(space: FeatureSpace, rows: Rows, answers: Array, beta: float, r
     """
     original = rows.table[:, None]
     step = np.abs(space.to_search(answers) - rows.z[:, None])
-    free = changed(answers, original) & may_stay(space, rows)[:, None]
+    free = changed(answers, original) & space.may_stay(rows)[:, None]
     size = np.where(free, beta * step + step * step, -1)
     count = free.sum(axis=2)
     order = np.argsort(-size, axis=2, kind="stable")
@@ -168,14 +168,6 @@ def main_columns(space: FeatureSpace, rows: Rows, answers: Array, beta: float, r
     main = np.zeros_like(free)
     np.put_along_axis(main, np.take_along_axis(order, place, axis=2), values=True, axis=2)
     return main, (count > 0).all(axis=1) & (count > rank).any(axis=1)
-
-
-def may_stay(space: FeatureSpace, rows: Rows) -> Array:
-    """(n, A) bool: the cells of the rows that keep the rules as they are."""
-    stays = ~((rows.table < rows.lower) | (rows.table > rows.upper) | space.rules.grid.off_lists(rows.table))
-    for at in space.embeddings:
-        stays[:, at] = space.rules.keepable(at)[rows.table[:, at].astype(int)]
-    return np.asarray(stays)
 
 
 def narrowed(space: FeatureSpace, rows: Rows, answers: Array, main: Array, *, turn_back: bool) -> Rows:

@@ -39,7 +39,7 @@ from cfproto_plugin.search.refine.readable import shortened
 _MORE = 0.01  # by which a class must lead in a second search
 _ANSWER = (
     *("good", "refused", "table", "proba", "label", "cost", "distance", "trace", "by_search", "reached", "impossible"),
-    *("typicality", "stability", "least_typicality"),
+    *("typicality", "stability", "least_typicality", "goal"),
 )
 _LAST_CALL = 0.25  # seconds that training rows may add to the last call
 _MOST_NEAREST, _LEAST_NEAREST = 64, 2  # training rows of a line in it
@@ -51,6 +51,7 @@ class Solved(NamedTuple):
     good: Array  # (n,) bool: has a counterfactual that the model confirmed
     refused: Array  # (n,) bool: the model did not confirm what was found
     table: Array  # (n, A)
+    goal: Array  # (n, A) the prototype of the answer, inside the rules
     proba: Array  # (n, k)
     label: Array  # (n,) column of its class, -1 for none
     cost: Array  # (n,) what was minimised
@@ -68,9 +69,12 @@ class Solved(NamedTuple):
 
     def with_better(self, lines: Array, other: Solved) -> Solved:
         """The answers of another search of these lines (m,) in place of these, where it has any."""
-        good = np.flatnonzero(other.good)
+        return self.with_those(lines, other, np.flatnonzero(other.good))
+
+    def with_those(self, lines: Array, other: Solved, at: Array) -> Solved:
+        """Likewise some of them (q,), whether they have an answer or not."""
         for name in _ANSWER:
-            getattr(self, name)[lines[good]] = getattr(other, name)[good]
+            getattr(self, name)[lines[at]] = getattr(other, name)[at]
         return self._replace(in_time=other.in_time, polish_calls=self.polish_calls + other.polish_calls)
 
     def without_answers(self) -> Solved:
@@ -86,8 +90,23 @@ class Solved(NamedTuple):
 def solve(judge: Judge, clock: Clock, guide: Guide) -> Solved:
     """Answer every line of the judge's task.
 
-    Lines whose answer the model itself refused are searched once more: by asking the model itself, for points that lead
-    by more.
+    Lines for which nothing is found of which the model is as sure as wished for are searched without that wish.
+    """
+    task = judge.task
+    solved = _confirmed(judge, clock, guide)
+    again = np.flatnonzero(~solved.good)
+    if task.wished is None or not len(again) or clock.is_over():
+        return solved
+    plain = Judge(replace(task.take(again, task.config), wished=None), judge.model, guide.floors, judge.theta)
+    second = _confirmed(plain, clock.for_some(len(again)), guide)
+    clock.seconds[again] += second.seconds
+    return solved.with_those(again, second, np.arange(len(again)))
+
+
+def _confirmed(judge: Judge, clock: Clock, guide: Guide) -> Solved:
+    """One search of all lines, and a second of those whose answer the model itself refused.
+
+    That asks the model itself, for points that lead by more.
     """
     task, model = judge.task, judge.model
     solved = _solve(judge, clock, guide)
@@ -165,7 +184,7 @@ class _Driver:
 
     def fall_back(self, by_search: Array) -> None:
         """Try training rows where the search found nothing, and polish what that finds."""
-        if not self.judge.task.config.fallback or by_search.all():
+        if not self.judge.task.config.fallback or by_search.all() or self.judge.task.wished is not None:
             return
         self.clock.begin(1.0, 1.0)
         self.judge.reached = self.reached = Reached(self.judge.task)
@@ -221,6 +240,7 @@ class _Driver:
             np.zeros(n, dtype=bool),
             refused,
             np.full_like(self.incumbents.table, np.nan),
+            np.full_like(self.incumbents.table, np.nan),
             np.full((n, k), np.nan),
             np.full(n, -1),
             cost,
@@ -236,7 +256,7 @@ class _Driver:
             not self.clock.is_over(),
             self.polish_calls,
         )
-        solved.good[at], solved.table[at] = True, table
+        solved.good[at], solved.table[at], solved.goal[at] = True, table, found.points.path_end[holds]
         solved.proba[at], solved.label[at] = found.answer.proba[holds], found.answer.label[holds]
         solved.distance[at] = self.judge.distance(table, at)
         calls = self.judge.model.calls

@@ -27,6 +27,8 @@ def allowed_classes(target: Any, classes: Array, original: Array, index: Any = N
     n, k = len(original), len(classes)
     if target is None:
         return np.asarray(np.arange(k) != original[:, None])
+    if isinstance(target, tuple) and any(isinstance(name, tuple) and name == target for name in names_of(classes)):
+        target = [target]
     if isinstance(target, _CHOICES):
         labels = list(target)
         if not labels:

@@ -10,6 +10,7 @@ import numpy as np
 from cfproto_plugin.config import SearchConfig
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.intervals import Intervals
+from cfproto_plugin.search.plan import BETA
 from cfproto_plugin.search.tuning import Tuning
 from cfproto_plugin.tables.space import FeatureSpace, Rows
 
@@ -38,7 +39,14 @@ class Task:
     tuning: Tuning = field(default_factory=Tuning)
     intervals: Intervals | None = None  # of probabilities: they are the target then, and `allowed` only leads there
     others: Others | None = None
+    least: Array | None = None  # (k,) the probability that an answer of every class must have; None for none
+    wished: Array | None = None  # (k,) that it should have; None if there is no such wish
     lead: Array | None = None  # (n, D) points whose nearest prototypes lead the search, in place of those of the rows
+
+    @property
+    def beta(self) -> float:
+        """The weight of L1."""
+        return BETA if self.config.beta is None else self.config.beta
 
     @property
     def sources(self) -> Array:
@@ -60,6 +68,7 @@ class Task:
             "min_proba": config.min_proba,
             "min_typicality": config.min_typicality,
             "min_stability": config.min_stability,
+            "min_confidence": config.min_confidence,
             "kappa": config.kappa,
         }
         return [name for name, value in given.items() if value]

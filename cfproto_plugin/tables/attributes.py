@@ -132,14 +132,21 @@ def holds_integers(dtype: Any) -> bool:
 
 
 def check_dtypes(raw: Any, names: tuple[Any, ...] | None) -> None:
-    """Refuse complex numbers, and arrays of dates or durations, which are neither numbers nor categories."""
-    if names is not None:
-        check_unique(names, "the training data")
+    """Refuse what is neither numbers nor categories: complex numbers, records, arrays of dates or durations.
+
+    Arrow's dictionaries in pandas as well: pandas loses missing values when a cell of such a column changes.
+    """
     for name, dtype in [(None, raw.dtype)] if names is None else raw.dtypes.items():
-        if getattr(dtype, "kind", "O") in ("cmM" if names is None else "c"):
-            where = "the array" if names is None else f"column {name!r}"
-            better = "" if getattr(dtype, "kind", "O") == "c" else ", or make it a column of a DataFrame"
+        kind, where = getattr(dtype, "kind", "O"), "the array" if names is None else f"column {name!r}"
+        if kind in ("cmMV" if names is None else "cV"):
+            better = "" if kind in "cV" else ", or make it a column of a DataFrame"
             raise InputError(f"{where} holds {dtype}; turn it into numbers or categories first{better}", column=name)
+        if str(getattr(dtype, "pyarrow_dtype", "")).startswith("dictionary"):
+            raise InputError(
+                f"{where} holds {dtype}, whose cells pandas cannot sort or change; make it a category first: "
+                f'astype({{{name!r}: "category"}})',
+                column=name,
+            )
 
 
 def check_unique(names: Sequence[Any], what: str) -> None:

@@ -36,6 +36,11 @@ def is_loose(dtype: Any) -> bool:
     return str(dtype).startswith(("str", "large_str"))
 
 
+def holds_days(dtype: Any) -> bool:
+    """Whether a pandas column of this dtype holds Arrow's dates, which have no time of day."""
+    return str(getattr(dtype, "pyarrow_dtype", "")).startswith("date")
+
+
 def with_categories(dtype: Any, values: Sequence[Any]) -> Any:
     """A categorical dtype that holds these values too; another dtype as it is."""
     if not hasattr(dtype, "categories"):
@@ -285,6 +290,10 @@ def _exactly(column: Any, dtype: Any) -> Any:
             made = column.astype(dtype)
     except (TypeError, ValueError):
         return None
+    if (
+        holds_days(dtype) and getattr(column.dtype, "kind", "O") == "M"
+    ):  # a date equals no moment: what comes back is compared
+        return made if (made[there].astype(column.dtype) == column[there]).all() else None
     numbers = not is_category(made.dtype) and not is_category(column.dtype)
     kind = {} if numbers else {"dtype": object}
     same = made[there].to_numpy(**kind) == column[there].to_numpy(**kind)

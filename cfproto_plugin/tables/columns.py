@@ -19,11 +19,12 @@ from cfproto_plugin.helpers.frames import column_order
 from cfproto_plugin.helpers.kinds import in_memory, library_of, select
 from cfproto_plugin.helpers.native import Kind
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.tables.attributes import Attribute, attributes_of, check_dtypes, position
+from cfproto_plugin.tables.attributes import Attribute, attributes_of, check_dtypes, check_unique, position
 from cfproto_plugin.tables.cells import (
     as_array,
     cast,
     code_of,
+    holds_days,
     in_native_order,
     is_category,
     is_frame,
@@ -70,6 +71,7 @@ class Columns:
         if 0 in np.shape(raw):
             raise InputError(f"the training data is empty: shape {np.shape(raw)}; expected at least two rows")
         names = tuple(raw.columns) if frame else None
+        check_unique(names or (), "the training data")
         check_dtypes(raw, names)
         attributes = attributes_of(raw, names, features)
         dtypes = tuple(raw.dtypes) if frame else None
@@ -117,6 +119,7 @@ class Columns:
             raise InputError(f"x has shape {np.shape(x)}; expected {wanted}, as in the training data")
         if not len(raw):
             raise InputError("x has no rows; expected at least one")
+        check_dtypes(raw, tuple(raw.columns) if is_frame(raw) else None)
         if is_frame(raw):
             raw = in_native_order(raw)
         kind = Kind.of(own)
@@ -190,7 +193,7 @@ class Columns:
         if not is_frame(raw) or self.dtypes is None:
             return None
         pairs = zip(raw.dtypes, self.dtypes, strict=True)
-        dtypes = tuple(own if is_loose(own) else dtype for own, dtype in pairs)
+        dtypes = tuple(own if is_loose(own) and not holds_days(dtype) else dtype for own, dtype in pairs)
         return None if dtypes == self.dtypes else replace(self, dtypes=dtypes)
 
     def to_model(self, table: Array, *, floats: bool = False) -> Any:

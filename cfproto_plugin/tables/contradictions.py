@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cfproto_plugin.tables.rules import Rules
 from cfproto_plugin.tables.space import FeatureSpace, Rows
 
 
@@ -16,7 +17,7 @@ def contradictions(space: FeatureSpace, rows: Rows) -> dict[int, str]:
         grid = f" in steps of {step:g}{' days' * bool(space.columns.attributes[at].dates)}" if step > 0 else ""
         grid = " among the values allowed" if at in rules.grid.listed else grid
         reasons[i] = (
-            f"the rules leave no value for column {name(at)}: at least {shown(at, rows.lower[i, at])} and at most "
+            f"{_named(rules, at)} no value for column {name(at)}: at least {shown(at, rows.lower[i, at])} and at most "
             f"{shown(at, rows.upper[i, at])}{grid}"
         )
     for at in np.flatnonzero(rules.fixed).tolist():
@@ -28,7 +29,7 @@ def contradictions(space: FeatureSpace, rows: Rows) -> dict[int, str]:
         codes = rows.table[:, at].astype(int)
         none = ~rules.keepable(at)[codes] & ~rules.choices_of(at, codes).any(axis=1)
         for i in np.flatnonzero(none).tolist():
-            reasons.setdefault(i, f"the rules leave no category for column {name(at)}: allowed, and its direction")
+            reasons.setdefault(i, f"{_named(rules, at)} no category for column {name(at)}")
     still = (rows.z_lower == rows.z_upper) & (rows.z_lower == rows.z)
     all_fixed = bool(rules.fixed.all())
     names = " and ".join(rules.fixed_by) if all_fixed else "immutable, ranges, allowed, increasing or decreasing"
@@ -36,3 +37,16 @@ def contradictions(space: FeatureSpace, rows: Rows) -> dict[int, str]:
     for i in np.flatnonzero(still.all(axis=1)).tolist():
         reasons.setdefault(i, f"every column is fixed by {names or 'training data without values'}{or_data}")
     return reasons
+
+
+def _named(rules: Rules, at: int) -> str:
+    """`increasing and ranges leave`: the rules that bind a column."""
+    given = {
+        **dict.fromkeys(rules.fixed_by, bool(rules.fixed[at])),
+        "increasing": rules.rising[at],
+        "decreasing": rules.falling[at],
+        "ranges": rules.declared[at] and at not in rules.grid.listed,
+        "allowed": at in rules.allowed or at in rules.grid.listed,
+    }
+    names = [rule for rule, binds in given.items() if binds]
+    return f"{' and '.join(names) or 'the rules'} leave{'s' if len(names) == 1 else ''}"

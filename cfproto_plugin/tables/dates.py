@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,12 +28,14 @@ class Dates:
     """What the dates of a column are counted in.
 
     Days since 1970, in UTC; of a column with a time zone that holds nothing but midnights there, in its local time.
+    Where the time zone is some minutes off whole hours, UTC moved by these: whole hours there are whole hours here.
     """
 
     durations: bool
     zone: Any  # None without
     local: bool
     step: float  # the coarsest of days, hours, minutes and seconds that all training values are multiples of; else 0
+    shift: int = 0  # microseconds by which UTC is moved
 
     @classmethod
     def of(cls, column: Any) -> Dates:
@@ -42,14 +44,22 @@ class Dates:
         if zone is None and hasattr(column.dtype, "pyarrow_dtype"):
             zone = getattr(column.dtype.pyarrow_dtype, "tz", None)
         durations = column.dtype.kind == "m"
-        for local in (True, False) if zone is not None else (False,):
-            found = cls(durations, zone, local, 0.0)
-            days = found.days(column)[0]
-            known = np.rint(days[~np.isnan(days)] * _DAY).astype(np.int64)
-            step = next((step for step in _STEPS if not (known % round(step * _DAY)).any()), 0.0)
-            if not local or step == 1:
-                break
-        return cls(durations, zone, local and step == 1, step)
+        plain = cls(durations, zone, local=False, step=0.0)
+        if zone is None:
+            return replace(plain, step=plain.step_of(column))
+        local = replace(plain, local=True)
+        if local.step_of(column) == 1:
+            return replace(local, step=1.0)
+        ahead = local.days(column)[0] - plain.days(column)[0]
+        ahead = ahead[~np.isnan(ahead)][:1] * 86_400  # seconds
+        moved = [replace(plain, shift=round(off) % 3600 * 1_000_000) for off in ahead.tolist()]
+        return max((replace(made, step=made.step_of(column)) for made in (plain, *moved)), key=lambda made: made.step)
+
+    def step_of(self, column: Any) -> float:
+        """The coarsest step that all values of a pandas column are multiples of, 0 if they are of none."""
+        days = self.days(column)[0]
+        known = np.rint(days[~np.isnan(days)] * _DAY).astype(np.int64)
+        return next((step for step in _STEPS if not (known % round(step * _DAY)).any()), 0.0)
 
     def days(self, column: Any) -> tuple[Array, Array]:
         """The cells of a pandas column as days (n,), NaN where missing, and which of them (n,) bool are no dates."""
@@ -89,7 +99,7 @@ class Dates:
         if self.zone is not None:
             moments = moments.tz_convert(self.zone if self.local else "UTC").tz_localize(None)
         stamps = moments.to_numpy()
-        return np.where(np.isnat(stamps), np.nan, stamps.astype("M8[us]").astype(np.int64) / _DAY)
+        return np.where(np.isnat(stamps), np.nan, (stamps.astype("M8[us]").astype(np.int64) + self.shift) / _DAY)
 
     def cells(self, days: Array) -> Any:
         """Dates or durations of days (n,), to the microsecond, as a pandas array; missing where NaN."""
@@ -101,7 +111,7 @@ class Dates:
             spans = count.astype("m8[us]")
             spans[missing] = np.timedelta64("NaT")
             return pandas.array(spans)
-        stamps = count.astype("M8[us]")
+        stamps = (count - self.shift).astype("M8[us]")
         stamps[missing] = np.datetime64("NaT")
         if self.zone is None:
             return pandas.array(stamps)

@@ -13,6 +13,7 @@ from cfproto_plugin.protocols import Array
 from cfproto_plugin.tables.decimals import as_ratio
 from cfproto_plugin.tables.held import Held
 
+_ROOM = 2.0**20  # for sums of squares
 _TOLERANCE = 1e-9  # how far a multiple of a step may be from a whole number, relatively
 
 
@@ -57,6 +58,20 @@ def filled(train: Array) -> tuple[Array, Array]:
     if empty.any():
         empty = np.isnan(train).all(axis=0)
     return np.where(empty, 0, train).astype(train.dtype) if empty.any() else train, empty
+
+
+def moments(x: Array) -> tuple[Array, Array]:
+    """Means and standard deviations (A,) of columns (n, A), each without its missing values.
+
+    The squares of very large and very small numbers are no floats: such columns are divided by a power of two first.
+    """
+    size = np.nanmax(np.abs(x), axis=0)
+    most = np.sqrt(np.finfo(x.dtype).max) / _ROOM
+    beyond = (size > most) | ((size < 1 / most) & (size > 0))
+    unit = np.exp2(np.floor(np.log2(np.where(beyond, size, 1)))).astype(x.dtype)
+    if beyond.any():
+        x = x / unit
+    return np.nanmean(x, axis=0) * unit, np.nanstd(x, axis=0) * unit
 
 
 def clip(x: Array, lower: Array, upper: Array) -> Array:
@@ -135,7 +150,7 @@ class Grid:
         """Which cells (..., A) are none of the values their column may have; a missing one may stay missing."""
         off = np.zeros(x.shape, dtype=bool)
         for at in self.listed:
-            off[..., at] = ~(np.isin(x[..., at], self._values(at, x.dtype)) | np.isnan(x[..., at]))
+            off[..., at] = ~(np.isin(x[..., at], self.values(at, x.dtype)) | np.isnan(x[..., at]))
         return off
 
     def ends(self, lower: Array, upper: Array) -> tuple[Array, Array]:
@@ -163,7 +178,7 @@ class Grid:
     def _drawn_to_lists(self, lower: Array, upper: Array, dtype: Any) -> tuple[Array, Array]:
         """Bounds (n, A) drawn in to the first and the last listed value between them; a missing bound stays."""
         for at in self.listed:
-            values, low, high = self._values(at, dtype), lower[:, at].copy(), upper[:, at].copy()
+            values, low, high = self.values(at, dtype), lower[:, at].copy(), upper[:, at].copy()
             first, last = np.searchsorted(values, low), np.searchsorted(values, high, side="right") - 1
             few = len(values) - 1
             lower[:, at] = np.where((first > few) | np.isnan(low), low, values[np.minimum(first, few)])
@@ -174,12 +189,12 @@ class Grid:
         """The nearest listed values (..., A); a missing value stays."""
         x = x.copy() if self.listed else x
         for at in self.listed:
-            values = self._values(at, x.dtype)
+            values = self.values(at, x.dtype)
             near = values[np.searchsorted((values[1:] + values[:-1]) / 2, x[..., at])]
             x[..., at] = np.where(np.isnan(x[..., at]), x[..., at], near)
         return x
 
-    def _values(self, at: int, dtype: Any) -> Array:
+    def values(self, at: int, dtype: Any) -> Array:
         """The listed values of a column, as it holds them."""
         values = self.listed[at].astype(dtype)
         for held in self._narrow:

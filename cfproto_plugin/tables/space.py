@@ -17,7 +17,7 @@ from cfproto_plugin.protocols import Array, CategoryDistance
 from cfproto_plugin.tables.columns import Columns
 from cfproto_plugin.tables.decimals import written_steps
 from cfproto_plugin.tables.embedding import embed
-from cfproto_plugin.tables.geometry import changed, clip, filled
+from cfproto_plugin.tables.geometry import changed, clip, filled, moments
 from cfproto_plugin.tables.rules import Rules
 
 _ROOM = 1e3  # leaves room for the sum of a million squares
@@ -67,17 +67,18 @@ class FeatureSpace:
         """The space of the numbers; `embedded` adds the categories."""
         rules = Rules.of(features, columns, train)
         known, _ = filled(train)
-        spread = np.nanstd(known, axis=0) if scale else np.ones(train.shape[1])
+        mean, deviation = moments(known)
+        spread = deviation if scale else np.ones(train.shape[1])
         weights = _weights(columns, features.weights)
         centre = scale or np.isnan(train).any()
         return cls(
             columns,
             rules,
-            np.nanmean(known, axis=0) if centre else np.zeros(train.shape[1]),
+            mean if centre else np.zeros(train.shape[1]),
             np.where(spread > 0, spread, 1.0) / weights,
             {},
             weights,
-            spread if scale else np.nanstd(known, axis=0),
+            deviation,
         )
 
     def embedded(self, train: Array, labels: Array, distance: CategoryDistance, features: Features) -> FeatureSpace:
@@ -229,6 +230,13 @@ class FeatureSpace:
         least = _NOTICEABLE * least
         least[list(self.embeddings)] = 0
         return least
+
+    def may_stay(self, rows: Rows) -> Array:
+        """(n, A) bool: the cells of the rows that keep the rules as they are."""
+        stays = ~((rows.table < rows.lower) | (rows.table > rows.upper) | self.rules.grid.off_lists(rows.table))
+        for at in self.embeddings:
+            stays[:, at] = self.rules.keepable(at)[rows.table[:, at].astype(int)]
+        return np.asarray(stays)
 
     def broken(self, x: Array, rows: Rows) -> Array:
         """Which counterfactuals break a rule: (n,) bool."""

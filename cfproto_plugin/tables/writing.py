@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from cfproto_plugin.helpers.kinds import load_pandas
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.tables.attributes import Attribute
-from cfproto_plugin.tables.cells import lookup, nullable, number_dtype
+from cfproto_plugin.tables.cells import holds_days, is_missing, lookup, nullable, number_dtype
 
 _EXACT = 2**53  # the integers up to here are float64 numbers
 
@@ -29,7 +30,7 @@ def written(column: Any, at: Array, cells: Any) -> Any:
         if made is not None:
             return made
     values = column.to_numpy(dtype=object, copy=True)
-    values[at] = cells
+    values[at] = _days(cells) if any(type(value) is dt.date for value in values[at]) else cells
     return _like(column, values, dtype=object)
 
 
@@ -38,6 +39,8 @@ def _set(column: Any, at: Array, cells: Array) -> Any:
     if hasattr(column, "cat"):
         new = [cell for cell in dict.fromkeys(cells.tolist()) if cell == cell and cell is not None]  # noqa: PLR0124
         column = column.cat.add_categories([cell for cell in new if cell not in column.cat.categories])
+    if holds_days(column.dtype):
+        cells = _days(cells)
     values = column.array.copy()
     try:
         values[at] = cells
@@ -50,6 +53,15 @@ def _set(column: Any, at: Array, cells: Array) -> Any:
             return None
     same = list(lookup(values[at].tolist())) == list(lookup(cells.tolist()))
     return _like(column, values) if same else None
+
+
+def _days(cells: Array) -> Array:
+    """Moments at midnight as dates, the others as they are."""
+    days = np.asarray(cells, dtype=object).copy()
+    for at, cell in enumerate(cells):
+        if isinstance(cell, dt.datetime) and not is_missing(cell) and cell.time() == dt.time():
+            days[at] = cell.date()
+    return days
 
 
 def blanked(frame: Any, gone: Array) -> Any:

@@ -56,3 +56,27 @@ def test_weights_are_read_into_the_module_that_is_given(tmp_path):
     again = formats()[".pt"].load(tmp_path / "weights.pt", model=(empty := torch.nn.Linear(3, 2)))
     assert again is empty
     assert torch.equal(again.weight, trained.weight)
+
+
+@pytest.mark.needs("xgboost")
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"booster": "gblinear"},
+        {"booster": "dart", "rate_drop": 0.2},
+        {"tree_method": "exact", "gamma": 1.0},  # prunes nodes
+        {"grow_policy": "lossguide", "max_leaves": 9},
+        {"num_parallel_tree": 3},
+        {"multi_strategy": "multi_output_tree"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_xgboost_models_of_every_kind_pass_the_look_at_their_file(tmp_path, settings, classes):
+    from xgboost import XGBClassifier
+
+    y = (X[:, 0] > 0).astype(int) + (classes == 3) * (X[:, 1] > 0)
+    model = XGBClassifier(n_estimators=4, n_jobs=1, **settings).fit(X, y)
+    formats()[".json"].save(model, tmp_path / "model.json")
+    again = formats()[".json"].load(tmp_path / "model.json")
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))

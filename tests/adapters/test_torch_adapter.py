@@ -314,7 +314,7 @@ class Meeting(nn.Module):
 def test_four_threads_at_once_see_evaluation_mode_and_the_last_restores_training_mode():
     model = Meeting(4)
     adapter = TorchAdapter(model, output="logits")
-    first, stays = np.zeros((3, 5)), np.ones((3, 5))
+    first, stays = np.zeros((3, 5), np.float32), np.ones((3, 5), np.float32)  # a dtype that it takes at once
     with ThreadPoolExecutor(4) as pool:
         early = [pool.submit(adapter.predict, first), pool.submit(pulled, adapter, first)]
         late = [pool.submit(pulled, adapter, stays), pool.submit(adapter.predict, stays)]
@@ -333,8 +333,8 @@ def test_adapters_of_a_module_and_of_its_submodule_do_not_undo_each_other():
     inner = Meeting(2)
     outer = nn.Sequential(inner, nn.Dropout(0.5)).train()
     with ThreadPoolExecutor(2) as pool:
-        stays = pool.submit(TorchAdapter(inner, output="logits").predict, np.ones((3, 5)))
-        pool.submit(TorchAdapter(outer, output="logits").predict, np.zeros((3, 5))).result(20)
+        stays = pool.submit(TorchAdapter(inner, output="logits").predict, np.ones((3, 5), np.float32))
+        pool.submit(TorchAdapter(outer, output="logits").predict, np.zeros((3, 5), np.float32)).result(20)
         assert outer[1].training
         assert not any(modes(inner))
         inner.leave.set()
@@ -371,6 +371,66 @@ def test_module_moved_to_another_dtype_is_followed():
     assert adapter.predict(ROWS).dtype == np.float32
     model.double()
     assert adapter.predict(ROWS).dtype == np.float64
+
+
+class Casting(nn.Module):
+    """Layers in half precision behind statistics in float32: it casts its rows itself."""
+
+    def __init__(self, dtype):
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer = nn.Linear(5, 3).to(dtype)
+        self.register_buffer("mean", torch.full((5,), 1000.0))
+
+    def forward(self, x):
+        return self.layer((x - self.mean).to(self.layer.weight.dtype)).float()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("rows", [np.float32, np.float64])
+def test_rows_are_given_in_their_own_dtype_to_a_module_that_takes_it(dtype, rows):
+    model, x = Casting(dtype), (1000 + ROWS).astype(rows)
+    expected = model(torch.from_numpy(x)).softmax(1).detach().numpy()
+    adapter = TorchAdapter(model)
+    np.testing.assert_allclose(adapter.predict(x), expected, atol=1e-6)
+    np.testing.assert_allclose(adapter.vjp(x)[0], expected, atol=1e-6)
+
+
+def test_whole_numbers_keep_what_half_precision_would_round():
+    class Codes(nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.table = nn.Embedding(400, 3).to(torch.bfloat16)
+
+        def forward(self, x):
+            return self.table(x[:, 0].long()).float()
+
+    model, codes = Codes(), np.arange(400)[:, None]
+    expected = model(torch.from_numpy(codes)).softmax(1).detach().numpy()
+    np.testing.assert_allclose(TorchAdapter(model).predict(codes), expected, atol=1e-6)
+
+
+def test_the_dtype_that_a_module_refuses_is_tried_once():
+    seen = []
+    model = Applied(mlp(), lambda z: z)
+    model.register_forward_pre_hook(lambda _, given: seen.append(given[0].dtype))
+    adapter = TorchAdapter(model, output="logits")
+    adapter.predict(ROWS)
+    adapter.predict(ROWS)
+    assert seen == [torch.float64, torch.float32, torch.float32]
+
+
+def test_a_module_that_took_the_dtype_of_the_rows_is_asked_in_no_other_when_it_raises():
+    def picky(z):
+        if z.dtype == torch.float64 and bool((z > 9).any()):
+            raise ValueError("too large")
+        return torch.cat([z, -z], dim=1)
+
+    adapter = TorchAdapter(Applied(nn.Identity(), picky), output="logits")
+    adapter.predict(np.ones((1, 1)))
+    with pytest.raises(ModelError, match="too large"):
+        adapter.predict(np.full((1, 1), 10.0))
 
 
 def test_read_only_reversed_integer_and_empty_rows_are_taken():

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 PAPER = Path(__file__).parents[2] / "benchmarks" / "paper"
-NAMES = ("adult", "breast_cancer", "claims", "common", "store")
+NAMES = ("adult", "breast_cancer", "breast_cancer_presets", "claims", "common", "paired", "store")
 
 
 @pytest.fixture(autouse=True)
@@ -170,6 +170,29 @@ def test_breast_cancer_writes_rows_a_summary_pictures_and_a_page(bench, small, t
         assert text in page
     for name in ("losses", "theta", "k", "attributes"):
         assert (places.docs / "pictures" / f"paper-bcw-{name}.png").stat().st_size > 5000
+
+
+@pytest.mark.slow
+def test_the_presets_are_compared_with_loss_a_row_by_row(bench, small, tmp_path):
+    places = bench.common.Places.under(tmp_path)
+    bench.breast_cancer_presets.main(places, replace(small, epochs=60, iterations=100, c_steps=5), progress=False)
+    result = json.loads((places.results / "breast_cancer_presets.json").read_text())
+    assert set(result["rows"]) == {"A", "typical", "default"}
+    for name in ("typical", "default"):
+        gap = result["differences"][name]["elastic_net"]
+        ours, of_a = (np.array(result["rows"][key]["elastic_net"], dtype=float) for key in (name, "A"))
+        assert gap["n"] == np.isfinite(ours - of_a).sum()
+        assert gap["mean"] == pytest.approx(np.nanmean(ours - of_a), rel=1e-3)
+    assert "| IM1 | typical | " in (places.docs / "paper-breast-cancer-presets.md").read_text()
+
+
+def test_a_paired_difference_is_of_the_rows_that_have_both(bench):
+    ours, other = np.array([1.0, 2.0, np.nan, 4.0]), np.array([2.0, 3.0, 1.0, 5.5])
+    gap = bench.paired.paired(ours, other)
+    assert (gap.n, gap.ours, gap.mean) == (3, pytest.approx(7 / 3), pytest.approx(-7 / 6))
+    assert gap.upper - gap.mean == pytest.approx(4.303 * np.std([1, 1, 1.5], ddof=1) / math.sqrt(3), rel=1e-3)
+    assert gap.is_less
+    assert not bench.paired.paired(other, ours).is_less
 
 
 def test_the_letters_are_those_of_the_breast_cancer_experiment(bench, small):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import importlib
+import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +24,7 @@ NAMES = (
     "mnist_sweep",
     "mnist_black_box",
     "mnist_comparison",
+    "mnist_encoder",
 )
 
 
@@ -142,6 +145,19 @@ def test_the_main_experiment_writes_its_files_and_goes_on_where_it_was(bench, pl
 
     monkeypatch.setattr(bench.mnist.Searches, "solver", forbidden)
     bench.mnist.main(places, size)
+
+
+def test_the_default_with_an_encoder_is_compared_with_losses_a_and_e(bench, places, size, monkeypatch):
+    monkeypatch.setattr(bench.mnist_encoder, "ALONE", 3)
+    bench.mnist_encoder.main(places, replace(size, seed=2))
+    result = json.loads((places.results / "mnist_encoder.json").read_text())
+    assert set(result["rows"]) == {"A", "E", "default, encoder", "k 5", "min_proba 0.9"}
+    assert result["differences"]["E"]["seconds"]["n"] == 3
+    judged = [share for share in result["rows"]["default, encoder"]["judged"] if share is not None]
+    assert set(judged) <= {0, 1}
+    page = (places.docs / "paper-mnist-encoder.md").read_text()
+    assert "| both judges agree | E | " in page
+    assert places.picture("paper-mnist-encoder.png").stat().st_size > 1000
 
 
 def test_the_curvature_of_a_quadratic_is_its_largest_eigenvalue(bench):

@@ -789,3 +789,59 @@ def model_of_untrusted_types(source, place):
     node = {"__class__": "system", "__module__": "posix", "__loader__": "FunctionNode", "__id__": 1}
     content = npz({"schema.json": json.dumps({**node, "protocol": 2, "_skops_version": "0.16.0"})})
     return with_model(source, place, content, ".skops", "sklearn")
+
+
+def in_trees(edit):
+    """A change of the model of XGBoost, by a function that edits its first tree; XGBoost itself would crash."""
+
+    def change(text):
+        found = json.loads(text)
+        edit(found["learner"]["gradient_booster"]["model"]["trees"][0])
+        return json.dumps(found).encode()
+
+    return change
+
+
+@case("a node of a tree has an unknown child")
+def tree_with_a_child_far_away(source, place):
+    change = in_trees(lambda tree: tree["left_children"].__setitem__(0, 10**6))
+    return consistent(source, place, change=change, part="model")
+
+
+@case("a node of a tree has an unknown child")
+def tree_with_a_negative_child(source, place):
+    change = in_trees(lambda tree: tree["left_children"].__setitem__(0, -5))
+    return consistent(source, place, change=change, part="model")
+
+
+@case("the nodes of a tree form a circle")
+def tree_that_never_ends(source, place):
+    change = in_trees(lambda tree: tree["left_children"].__setitem__(0, 0))
+    return consistent(source, place, change=change, part="model")
+
+
+@case("a tree splits an unknown column")
+def tree_with_a_column_far_away(source, place):
+    change = in_trees(lambda tree: tree["split_indices"].__setitem__(0, 10**6))
+    return consistent(source, place, change=change, part="model")
+
+
+@case("declares another number of nodes")
+def tree_of_declared_gigabytes(source, place):
+    change = in_trees(lambda tree: tree["tree_param"].__setitem__("num_nodes", "1000000000"))
+    return consistent(source, place, change=change, part="model")
+
+
+@case("it declares 1000000000 classes for 5 trees")
+def model_of_very_many_classes(source, place):
+    def change(text):
+        found = json.loads(text)
+        found["learner"]["learner_model_param"]["num_class"] = "1000000000"
+        return json.dumps(found).encode()
+
+    return consistent(source, place, change=change, part="model")
+
+
+@case("does not read safely")
+def model_in_the_other_format_of_xgboost(source, place):
+    return with_model(source, place, b"{L", ".ubj", "xgboost")

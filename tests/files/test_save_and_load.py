@@ -19,8 +19,18 @@ from saved_cases import by_first, content, enough_income, numbers, people
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
-from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
-from cfproto_plugin.errors import FileError, InputError, ModelError, NotFittedError
+from cfproto_plugin import (
+    AdapterSpec,
+    CounterfactualExplainer,
+    Features,
+    ModelFile,
+    SearchConfig,
+    adapt,
+    hookimpl,
+    register,
+    unregister,
+)
+from cfproto_plugin.errors import FileError, InputError, ModelError, NotFittedError, UnknownNameError
 from cfproto_plugin.files import package
 from cfproto_plugin.prototypes.kdtree import KDTreePrototypes
 
@@ -310,6 +320,64 @@ def test_a_keras_model_with_code_of_its_own_is_saved_by_reference(tmp_path, data
     assert_same(load(tmp_path / "a.zip", model), explainer, x[:2])
 
 
+class Scorecard:
+    """A model of a library that nobody has heard of."""
+
+    def __init__(self, points, limit):
+        self.points, self.limit = points, limit
+
+
+class ScorecardAdapter:
+    def __init__(self, model):
+        self.model = model
+
+    def predict(self, x):
+        p = 1 / (1 + np.exp(self.model.limit - x @ self.model.points))
+        return np.stack([1 - p, p], axis=1)
+
+
+def save_card(model, path):
+    path.write_text(" ".join(map(repr, [*model.points.tolist(), model.limit])))
+
+
+def load_card(path, *, model=None, trusted=()):
+    *points, limit = map(float, path.read_text().split())
+    return Scorecard(np.array(points), limit)
+
+
+@pytest.mark.parametrize("safe", [True, False])
+def test_a_plugin_stores_its_models_in_a_format_of_its_own_if_that_is_safe(data, tmp_path, safe):
+    class Plugin:
+        @hookimpl
+        def cfproto_adapters(self):
+            files = (ModelFile((".card",), load_card, save_card, safe=safe),)
+            claims = (f"{__name__}:Scorecard",)
+            return [AdapterSpec("card", claims=claims, factory=ScorecardAdapter, files=files)]
+
+    register(Plugin(), "cards")
+    try:
+        explainer = CounterfactualExplainer(Scorecard(np.array([1.0, -2.0, 0.5, 1.0]), 0.25)).fit(data[0])
+        if safe:
+            assert explainer.save(tmp_path / "a.zip").models == {"model": "model.card"}
+            assert_same(load(tmp_path / "a.zip"), explainer, data[0][:3])
+        else:
+            with pytest.warns(UserWarning, match="by reference: the adapter 'card' has no file format"):
+                explainer.save(tmp_path / "b.zip")
+            assert_same(load(tmp_path / "b.zip", explainer.model), explainer, data[0][:3])
+    finally:
+        unregister("cards")
+    if safe:
+        with pytest.raises(UnknownNameError, match="no adapters named 'card'"):
+            load(tmp_path / "a.zip")
+
+
+def test_an_adapter_with_options_is_handed_over_as_the_model(logistic, data, tmp_path):
+    explainer = CounterfactualExplainer(adapt(logistic)).fit(data[0])
+    with pytest.warns(UserWarning, match="by reference"):
+        explainer.save(tmp_path / "a.zip")
+    assert_same(load(tmp_path / "a.zip", adapt(logistic)), explainer, data[0][:3])
+
+
 def test_an_encoder_is_checked_too(data, tmp_path):
     x = data[0]
 
@@ -430,6 +498,14 @@ def test_the_limit_of_size_is_the_callers(function, tmp_path):
     function.save(tmp_path / "a.zip", model="reference")
     with pytest.raises(FileError, match=r"at most 1,000 are read. If you trust it, pass a larger max_bytes"):
         load(tmp_path / "a.zip", by_first, max_bytes=1000)
+
+
+@pytest.mark.parametrize(("limit", "words"), [("_MOST_ZIPPED", "save to a folder"), ("_MOST_JSON", "fewer rows")])
+def test_what_could_not_be_read_again_is_not_written(function, tmp_path, monkeypatch, limit, words):
+    monkeypatch.setattr(package, limit, 100)
+    with pytest.raises(FileError, match=words):
+        function.save(tmp_path / "a.zip", model="reference")
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_manifest_says_what_is_in_the_file(function, tmp_path):

@@ -48,7 +48,8 @@ def broken(case: Case, name: Any, own: Any, new: Any) -> list[str]:
 
 def _unlisted(case: Case, name: Any, old: float, value: float, new: Any) -> list[str]:
     """A number that may take a few values only, as its dtype holds them."""
-    dtype = new.dtype if isinstance(new, np.floating) else np.float64
+    given = case.x[name].dtype if isinstance(case.x, pd.DataFrame) else getattr(new, "dtype", np.float64)
+    dtype = given if isinstance(given, np.dtype) and given.kind == "f" else np.float64
     out = ["not one of its values"] * (value not in np.array(case.rules["allowed"][name], dtype=dtype).tolist())
     out += ["increasing"] * (name in case.rules.get("increasing", ()) and value < old)
     return out + ["decreasing"] * (name in case.rules.get("decreasing", ()) and value > old)
@@ -87,7 +88,8 @@ def column_has_missing(case: Case, name: Any) -> bool:
     return isinstance(case.train, pd.DataFrame) and bool(case.train[name].isna().any())
 
 
-def _span(case: Case, name: Any, own: float) -> tuple[float, float]:
+def _span(case: Case, name: Any, own: float | None) -> tuple[float, float]:
     """Without a range a number stays between the training data and the row."""
     column = case.train[name] if isinstance(case.train, pd.DataFrame) else pd.Series(case.train[:, name])
+    own = np.nan if own is None else own
     return float(np.nanmin([column.min(), own])), float(np.nanmax([column.max(), own]))

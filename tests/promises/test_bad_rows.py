@@ -350,3 +350,46 @@ def test_a_category_that_the_model_refuses_does_not_cost_rows_that_do_not_hold_i
     e = CounterfactualExplainer(model).fit(train).explain(rows)
     assert e.status.tolist() == ["error", "found", "found", "found"]
     assert "holds 'zz' in column 'c'" in e.message[0]
+
+
+@pytest.mark.parametrize("dtype", ["M8[D]", "m8[s]", "V3", "c16"])
+def test_an_array_of_dates_records_or_complex_numbers_is_refused(dtype):
+    explainer = CounterfactualExplainer(LogisticRegression().fit(NUMBERS, NUMBERS[:, 0] > 0)).fit(NUMBERS)
+    with pytest.raises(InputError, match=r"the array holds .*; turn it into numbers"):
+        explainer.explain(np.zeros((2, 3), dtype=dtype))
+
+
+@pytest.mark.needs("pyarrow")
+def test_a_dictionary_of_arrow_in_a_pandas_frame_is_refused_with_what_to_call():
+    import pyarrow as pa
+
+    jobs = pd.arrays.ArrowExtensionArray(pa.array(FRAME["job"].tolist()).dictionary_encode())
+
+    def older(x):
+        return np.column_stack([x["age"] > 50, x["age"] <= 50]) * 0.8 + 0.1
+
+    with pytest.raises(InputError, match=r"column 'job' holds dictionary<.*astype\(\{'job': \"category\"\}\)"):
+        CounterfactualExplainer(older).fit(FRAME.assign(job=jobs))
+    with pytest.raises(InputError, match="column 'job' holds dictionary<"):
+        CounterfactualExplainer(older).fit(FRAME).explain(FRAME.assign(job=jobs)[:3])
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ((row for row in NUMBERS[:2]), r"an iterator \(generator\).*pass list\(x\)"),
+        (map(list, NUMBERS[:2]), r"an iterator \(map\)"),
+        ({"a": 1.0, "b": 2.0, "c": 3.0}, r"a dict; .* pass pandas.DataFrame\(\[x\]\) for one row"),
+        ([{"a": 1.0, "b": 2.0, "c": 3.0}], r"a list of dicts; .* pass pandas.DataFrame\(x\)"),
+        ({1.0, 2.0}, "a set, which has no order"),
+        ("rows.csv", "the text 'rows.csv'.*pandas.read_csv"),
+        (None, "the rows are None"),
+    ],
+    ids=["generator", "map", "dict", "dicts", "set", "text", "None"],
+)
+def test_what_holds_no_table_is_refused_with_what_to_pass(rows, message):
+    explainer = CounterfactualExplainer(LogisticRegression().fit(NUMBERS, NUMBERS[:, 0] > 0))
+    with pytest.raises(InputError, match=message):
+        explainer.fit(rows)
+    with pytest.raises(InputError, match=message):
+        explainer.fit(NUMBERS).explain(rows)

@@ -230,3 +230,70 @@ def test_records_of_the_command_line_hold_dates_as_text():
     assert [change["after"][:2] for record in records for change in record["changes"]]
     assert any("2025" in line or "2024" in line for line in as_lines(e))
     assert "00:00:00" not in repr(e)
+
+
+# Arrow's dates in pandas, which have no time of day
+
+
+def days_of(rows):
+    """Needs dates: a moment minus a date is an error."""
+    days = np.array([np.nan if cell is pd.NA else (cell - dt.date(2025, 1, 1)).days for cell in rows["signed"]])
+    score = np.nan_to_num(days) / 200 + rows["income"].to_numpy()
+    return np.column_stack([1 / (1 + np.exp(score)), 1 / (1 + np.exp(-score))])
+
+
+@pytest.mark.needs("pyarrow")
+@pytest.mark.parametrize("dtype", ["date32[pyarrow]", "date64[pyarrow]"])
+def test_the_model_gets_the_dates_of_arrow_that_it_was_trained_on(dtype):
+    frame = PLAIN.astype({"signed": dtype})
+    frame.loc[3, "signed"] = None
+    e = CounterfactualExplainer(days_of).fit(frame).explain(frame[:12])
+    assert e.found.all()
+    assert e.changes()
+    assert e.counterfactual["signed"].dtype == dtype
+    assert (days_of(e.counterfactual).argmax(axis=1) == e.counterfactual_class).all()
+
+
+@pytest.mark.needs("pyarrow")
+def test_dates_in_a_column_of_objects_stay_dates():
+    train = PLAIN.astype({"signed": "date32[pyarrow]"})
+    rows = train[:12].astype({"signed": object})
+    e = CounterfactualExplainer(days_of, features=Features(vary="signed")).fit(train).explain(rows)
+    changed = e.counterfactual.loc[e.found, "signed"]
+    assert len(changed)
+    assert {type(cell) for cell in changed} == {dt.date}
+
+
+# Time zones whose offset is no whole hour
+
+
+@pytest.mark.parametrize("zone", ["Asia/Kolkata", "Asia/Kathmandu", "Australia/Adelaide", "Europe/Berlin"])
+def test_whole_hours_stay_whole_in_every_time_zone(zone):
+    hours = pd.Series(pd.Timestamp("2024-05-25") + pd.to_timedelta(RNG.integers(0, 480, N), unit="h"))
+    frame = PLAIN.assign(signed=hours.dt.tz_localize(zone))
+    first = frame["signed"].min()
+
+    def hourly(rows):
+        score = ((rows["signed"] - first) / pd.Timedelta(hours=240)).to_numpy() - 1 + rows["income"].to_numpy() / 5
+        return np.column_stack([1 / (1 + np.exp(score)), 1 / (1 + np.exp(-score))])
+
+    rows = frame[:20]
+    e = CounterfactualExplainer(hourly, features=Features(vary="signed")).fit(frame).explain(rows)
+    changed = e.counterfactual.loc[e.found, "signed"]
+    assert (changed != rows.loc[e.found, "signed"]).any()
+    assert set(changed.dt.minute) == {0}
+    assert set(changed.dt.second) == {0}
+
+
+def test_whole_hours_over_a_change_of_the_clock_stay_whole():
+    hours = pd.date_range("2024-03-20", "2024-04-20", freq="h", tz="Australia/Lord_Howe")  # moves by half an hour
+    frame = pd.DataFrame({"signed": hours, "income": RNG.normal(size=len(hours))})
+
+    def late(rows):
+        score = ((rows["signed"] - pd.Timestamp("2024-04-05", tz="UTC")) / pd.Timedelta(days=3)).to_numpy()
+        return np.column_stack([1 / (1 + np.exp(score)), 1 / (1 + np.exp(-score))])
+
+    e = CounterfactualExplainer(late).fit(frame).explain(frame[::100])
+    assert e.found.all()
+    assert (late(e.counterfactual).argmax(axis=1) == e.counterfactual_class).all()
+    assert set(e.counterfactual["signed"].dt.second) == {0}

@@ -261,3 +261,33 @@ def test_categories_of_arrow_that_no_cell_has_are_kept(ordered):
     assert read.equals(table)
     assert read["level"].type == table["level"].type
     assert read["level"].chunk(0).dictionary.to_pylist() == ["low", "high", "unused"]
+
+
+def test_polars_columns_of_lists_arrays_and_structs_come_back():
+    pl = pytest.importorskip("polars")
+    columns = [
+        pl.Series("a", [["x", "y"], None]),
+        pl.Series("a", [[[1], [2]], []]),
+        pl.Series("a", [[1, 2], [3, 4]], dtype=pl.Array(pl.Int8, 2)),
+        pl.Series("a", [{"u": 1, "v": "q"}, None]),
+    ]
+    for column in columns:
+        frame = pl.DataFrame({"a": column, "b": [0.5, 1.5]})
+        again = Explanation.from_json(explanation(frame).to_json()).original
+        assert again.equals(frame)
+        assert again.schema == frame.schema
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pd.arrays.SparseArray([0.0, 0.0, 1.5], fill_value=0.0),
+        pd.arrays.SparseArray([0.0, np.nan, 1.5]),
+        pd.arrays.SparseArray([3, 0, 0], fill_value=0),
+        pd.arrays.SparseArray([True, False, False]),
+    ],
+    ids=lambda cells: str(cells.dtype),
+)
+def test_sparse_columns_come_back_sparse(cells):
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "s": cells})
+    pd.testing.assert_frame_equal(again(explanation(frame)).counterfactual, frame)

@@ -11,7 +11,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from cfproto_plugin import CounterfactualExplainer, Explanation
-from cfproto_plugin.errors import InputError
+from cfproto_plugin.errors import InputError, ModelError
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame(RNG.normal(size=(120, 2)), columns=["a", "b"])
@@ -164,6 +164,7 @@ def test_a_series_whose_index_does_not_fit_is_refused(animals, index, message):
     ("labels", "target", "message"),
     [
         ([0, 1], "1", "target '1' is not a class of the model. '1' is str and the classes are int: write target=1."),
+        ([0, 1], -1, r"target -1 is not a class of the model. Did you mean 1\? Its classes are: 0, 1"),
         (["0", "1"], 1, "1 is int and the classes are str: write target='1'"),
         ([False, True], "True", "'True' is str and the classes are bool: write target=True"),
         (["cat", "dog"], "dogg", "Did you mean 'dog'"),
@@ -197,3 +198,33 @@ def test_labels_come_back_from_json_as_they_were(labels):
     back = Explanation.from_json(e.to_json())
     assert back.counterfactual_class.dtype == labels.dtype
     assert (back.counterfactual_class == e.counterfactual_class).all()
+
+
+class Pairs:
+    """A model whose labels are tuples, in a list or in an array of objects."""
+
+    def __init__(self, classes):
+        self.classes_ = classes
+
+    def predict_proba(self, x):
+        p = 1 / (1 + np.exp(-np.asarray(x)[:, 0]))
+        return np.column_stack([1 - p, p])
+
+    def predict(self, x):
+        decided = np.empty(len(x), dtype=object)
+        for row, column in enumerate(self.predict_proba(x).argmax(axis=1)):
+            decided[row] = self.classes_[column]
+        return decided
+
+
+def test_labels_that_are_tuples_are_taken_from_an_array_of_objects():
+    classes = np.empty(2, dtype=object)
+    classes[:] = [("cat", 1), ("dog", 2)]
+    explainer = CounterfactualExplainer(Pairs(classes)).fit(X)
+    for target in (("dog", 2), [("dog", 2)]):
+        assert set(explainer.explain(ROWS, target).counterfactual_class) == {("dog", 2)}
+
+
+def test_a_list_of_tuples_as_classes_is_refused_in_words():
+    with pytest.raises(ModelError, match=r"classes_ are .*make the labels strings, or put them in an array of objects"):
+        CounterfactualExplainer(Pairs([("cat", 1), ("dog", 2)])).fit(X)

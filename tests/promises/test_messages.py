@@ -8,7 +8,7 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
-from cfproto_plugin import CounterfactualExplainer, Features
+from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
 from cfproto_plugin.errors import ConfigError, InputError, ModelError
 from cfproto_plugin.explanation import Explanation
 
@@ -178,3 +178,21 @@ def test_only_rules_that_were_declared_are_spoken_of(rules):
     said = [message for message in e.message if "the nearest training row" in message]
     assert said
     assert all(("moved inside the rules" in message) == bool(rules.immutable) for message in said)
+
+
+# A model that raises at every point of the search
+
+
+def test_a_model_that_raises_at_every_new_point_is_named_with_what_it_raised():
+    rows = RNG.normal(size=(200, 3))
+    known = {row.tobytes() for row in rows}
+
+    def customers(x):
+        if any(row.tobytes() not in known for row in x):
+            raise ValueError("unknown customer")
+        return np.column_stack([x[:, 0] > 0, x[:, 0] <= 0]) * 0.8 + 0.1
+
+    search = SearchConfig(fallback=False, theta=1.0)
+    e = CounterfactualExplainer(customers, features=Features(vary=[0]), search=search).fit(rows).explain(rows[:6])
+    assert set(e.status) == {"not_found"}
+    assert all("it raised ValueError: unknown customer" in message for message in e.message)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from networks import in_keras, in_torch
 
-from cfproto_plugin import CounterfactualExplainer, adapt
+from cfproto_plugin import CounterfactualExplainer, SearchConfig, adapt
 from cfproto_plugin.errors import ModelError
 
 N = 120
@@ -57,3 +57,30 @@ def test_a_network_that_returns_percentages_is_refused():
     with pytest.raises(ModelError, match=r"sums to 100.*output=\"logits\""):
         CounterfactualExplainer(Percentages()).fit(x)
     assert CounterfactualExplainer(adapt(Percentages(), output="logits")).fit(x).explain(x[:2]).found.all()
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_a_module_that_casts_float32_rows_itself_is_asked_with_float32_rows(dtype):
+    import torch
+
+    mean = np.array([500.0, 0.0], dtype=np.float32)
+
+    class Casting(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = in_torch(LAYERS, softmax=False).to(getattr(torch, dtype))
+            self.register_buffer("mean", torch.from_numpy(mean))
+
+        def forward(self, x):
+            return self.inner((x - self.mean).to(getattr(torch, dtype))).float()
+
+    model = Casting()
+    x = (mean + RNG.normal(size=(N, 2))).astype(np.float32)
+    e = CounterfactualExplainer(model, search=SearchConfig.close()).fit(x).explain(x[:40])
+    assert e.found.all()
+    with torch.no_grad():
+        said = model(torch.tensor(e.counterfactual)).softmax(dim=1).numpy()
+        alone = [int(model(torch.tensor(row[None])).argmax()) for row in e.counterfactual]
+    assert said.argmax(axis=1).tolist() == alone == e.counterfactual_class.tolist()
+    np.testing.assert_allclose(e.counterfactual_proba, said, atol=1e-6)

@@ -269,3 +269,21 @@ def test_an_adapter_that_names_a_class_twice_is_refused():
 
     with pytest.raises(ModelError, match="has the label 'a' twice"):
         CounterfactualExplainer(Twice()).fit(np.random.default_rng(0).normal(size=(50, 2)))
+
+
+def test_a_function_that_returns_the_same_array_each_time_is_explained_like_any_other():
+    rows = np.random.default_rng(0).normal(size=(200, 4))
+    buffer = np.empty((100_000, 2))
+
+    def fresh(x):
+        p = 1 / (1 + np.exp(-x[:, 0] - x[:, 1]))
+        return np.column_stack([p, 1 - p])
+
+    def reused(x):
+        buffer[: len(x)] = fresh(x)
+        return buffer[: len(x)]
+
+    one, other = (CounterfactualExplainer(model).fit(rows).explain(rows[:20]) for model in (fresh, reused))
+    assert other.status.tolist() == ["found"] * 20
+    assert np.array_equal(one.counterfactual, other.counterfactual)
+    assert np.array_equal(one.counterfactual_proba, other.counterfactual_proba)

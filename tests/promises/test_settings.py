@@ -173,6 +173,8 @@ def test_the_path_of_a_model_is_refused_with_what_to_do(model):
         ({"n": True}, "n is True"),
         ({"n": 0}, "n is 0"),
         ({"progress": "yes"}, "progress is 'yes'; expected True, False"),
+        ({"progress": lambda: None}, "cannot be called with one argument; expected a function that takes the fraction"),
+        ({"progress": lambda done, total: None}, "cannot be called with one argument"),
         ({"features": {"immutable": "a"}}, "features is a dict"),
     ],
 )
@@ -189,7 +191,9 @@ def test_explain_refuses_what_it_cannot_use(explainer, arguments, message):
         ({"ranges": [(0, 1)]}, r"ranges is \[\(0, 1\)\]; expected a dict such as \{'age': \(17, 90\)\}"),
         ({"ranges": {"a": (0, math.nan)}}, r"ranges\['a'\] is \(0, nan\); expected \(lowest, highest\)"),
         ({"ranges": {"a": (math.inf, math.inf)}}, r"ranges\['a'\] is \(inf, inf\)"),
-        ({"weights": {"a": -1}}, r"weights\['a'\] is -1; expected a number above 0"),
+        ({"weights": {"a": -1}}, r"weights\['a'\] is -1; expected a number from 1e-12 to 1e\+12"),
+        ({"weights": {"a": 1e300}}, r"weights\['a'\] is 1e\+300.*name it in immutable"),
+        ({"weights": {"a": 1e-300}}, r"weights\['a'\] is 1e-300"),
         ({"weights": {"a": math.nan}}, r"weights\['a'\] is nan"),
         ({"weights": {"a": 0}}, r"weights\['a'\] is 0"),
         ({"step": {"a": 0}}, r"step\['a'\] is 0; expected a number above 0"),
@@ -211,7 +215,7 @@ def test_rules_that_cannot_be_are_refused_before_any_data_is_seen(rules, message
     ("settings", "message"),
     [
         ({"min_proba": "0.9"}, "min_proba is '0.9'; expected a probability above 0"),
-        ({"beta": None}, "beta is None; expected a number of at least 0$"),
+        ({"kappa": None}, "kappa is None; expected a number of at least 0$"),
         ({"theta": True}, "theta is True; expected a number of at least 0, or None"),
         ({"fallback": "no"}, "fallback is 'no'; expected True or False"),
         ({"eps": "1"}, "eps is '1'"),

@@ -276,3 +276,21 @@ def test_progress_of_several_answers_goes_from_nothing_to_all(cancer):
     assert seen == sorted(seen)
     assert seen[-1] == 1.0
     assert any(abs(fraction - 1 / 3) < 1e-9 for fraction in seen)
+
+
+@pytest.mark.parametrize("columns", [[0, 12, 9, 6], [6, 9]])
+def test_a_change_that_the_class_does_not_need_is_there_to_differ_from_an_earlier_answer(columns):
+    model = RandomForestClassifier(10, max_depth=4, random_state=0).fit(WINE, VINEYARD)
+    rows, apart = WINE[::10], 0.1 * WINE.std(axis=0)
+    explainer = CounterfactualExplainer(model, search=SearchConfig.close(), features=Features(vary=columns)).fit(WINE)
+    e = explainer.explain(rows, n=3)
+    unneeded = 0
+    for line in np.flatnonzero(e.found):
+        original, answer = rows[e.row[line]], e.counterfactual[line]
+        earlier = e.counterfactual[:line][(e.row[:line] == e.row[line]) & e.found[:line]]
+        for column in np.flatnonzero(answer != original):
+            without = np.where(np.arange(len(answer)) == column, original, answer)
+            if model.predict(without[None])[0] == e.counterfactual_class[line]:
+                unneeded += 1
+                assert (np.abs(earlier - without) < apart).all(axis=1).any()
+    assert unneeded

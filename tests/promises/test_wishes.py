@@ -42,7 +42,7 @@ def test_typicality_is_the_share_of_the_class_that_is_at_least_as_isolated():
 
 
 def test_stability_is_the_share_of_copies_that_keep_the_class():
-    explainer = CounterfactualExplainer(FOREST).fit(TRAIN)
+    explainer = CounterfactualExplainer(FOREST, search=SearchConfig(noise=0.1)).fit(TRAIN)
     e = explainer.explain(ROWS)
     rng = np.random.default_rng(1)
     for point, label, found in zip(e.counterfactual, e.counterfactual_class, e.stability, strict=True):
@@ -76,7 +76,8 @@ def test_answers_are_seldom_outliers_of_their_class():
 @pytest.mark.parametrize(("name", "least"), LEAST.items())
 def test_a_floor_that_the_user_gave_is_a_rule(name, least):
     search = SearchConfig(**{name: 0.999, "noise": 1.5})
-    e = CounterfactualExplainer(FOREST, search=search).fit(TRAIN).explain(ROWS)
+    rules = Features(vary=tuple(range(20, 30)))
+    e = CounterfactualExplainer(FOREST, search=search, features=rules).fit(TRAIN).explain(ROWS)
     reached = getattr(e, name.removeprefix("min_"))
     assert (reached[e.found] >= 0.999 - 1e-9).all() or name == "min_typicality", "or as typical as the row itself"
     assert (~e.found).any(), "hardly a point is that typical or stable"
@@ -131,3 +132,71 @@ def test_a_row_in_the_target_that_misses_a_floor_that_was_given_is_moved_until_i
     moved = e.n_changes > 0
     assert moved.any()
     assert (e.stability[moved] >= 0.95).all()
+
+
+def own_probability(model, rows):
+    """What the model gives the class that it decides for."""
+    return model.predict_proba(rows).max(axis=1)
+
+
+def test_the_model_is_as_sure_of_answers_as_of_its_least_sure_training_rows():
+    known = np.sort(own_probability(FOREST, TRAIN))
+    e = CounterfactualExplainer(FOREST).fit(TRAIN).explain(ROWS)
+    missed = np.array(["probability" in message for message in e.message])
+    sure = own_probability(FOREST, e.counterfactual)
+    assert missed.mean() < 0.1
+    assert (sure[~missed] >= known[int(0.02 * len(known)) - 1]).all()
+    close = CounterfactualExplainer(FOREST, search=SearchConfig.close()).fit(TRAIN).explain(ROWS)
+    assert (own_probability(FOREST, close.counterfactual) < known[int(0.02 * len(known))]).any(), (
+        "else nothing is asked"
+    )
+
+
+def test_a_confidence_that_the_user_gave_is_a_rule():
+    known = np.sort(own_probability(FOREST, TRAIN))
+    search = SearchConfig(min_confidence=0.1, min_stability=0, min_typicality=0)
+    e = (
+        CounterfactualExplainer(FOREST, search=search)
+        .fit(TRAIN)
+        .explain(ROWS, features=Features(vary=tuple(range(20, 30))))
+    )
+    assert 0 < e.found.sum() < len(e), "one can be found for some"
+    assert (own_probability(FOREST, e.counterfactual[e.found]) >= known[len(known) // 10 - 1]).all()
+    assert all("min_confidence" in message for message in e.message[~e.found])
+
+
+def test_a_wish_for_confidence_costs_no_row_its_answer_and_is_named_where_it_is_missed():
+    search = SearchConfig(min_confidence=0.5, min_stability=0, min_typicality=0, strict=False)
+    rules = Features(vary=(0, 1, 20, 22))
+    e = CounterfactualExplainer(FOREST, search=search, features=rules).fit(TRAIN).explain(ROWS)
+    plain = CounterfactualExplainer(FOREST, search=SearchConfig.close(), features=rules).fit(TRAIN).explain(ROWS)
+    assert e.found.tolist() == plain.found.tolist()
+    asked = np.array(e.meta["confidence"])[FOREST.predict(e.counterfactual[e.found])]
+    short = own_probability(FOREST, e.counterfactual[e.found]) < asked
+    assert short.any()
+    assert [
+        f"probability {p:.2g}, not" in m
+        for p, m in zip(own_probability(FOREST, e.counterfactual[e.found]), e.message[e.found], strict=True)
+    ] == short.tolist()
+
+
+def test_a_row_alone_gets_the_answer_of_its_batch_with_a_wish_for_confidence():
+    explainer = CounterfactualExplainer(FOREST, search=SearchConfig.stable()).fit(TRAIN)
+    together = explainer.explain(ROWS[:8]).counterfactual
+    alone = np.concatenate([explainer.explain(row).counterfactual for row in ROWS[:8]])
+    assert np.array_equal(together, alone)
+
+
+def test_networks_reach_the_confidence_that_is_asked_for():
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(TRAIN, Y[:400])
+    search = SearchConfig.close(min_confidence=0.3)
+    e = CounterfactualExplainer(model, search=search).fit(TRAIN).explain(ROWS)
+    asked = np.array(e.meta["confidence"])[model.predict(e.counterfactual)]
+    sure = own_probability(model, e.counterfactual)
+    assert e.found.all()
+    assert (sure >= asked).all()
+    assert np.median(sure - asked) < 0.01, "and go no farther than they must"

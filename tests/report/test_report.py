@@ -237,7 +237,7 @@ def test_columns_line_up():
         (How("path", theta=np.inf), "class 1 reached on the path to a prototype at the prototype itself"),
         (
             How("path", theta=3.2, polished_from=12.34),
-            "class 1 reached on the path to a prototype, polished from a cost of 12.3 to 4.56",
+            "class 1 reached on the path to a prototype, then improved",
         ),
         (How("path", theta=3.2, polished_from=4.56), "class 1 reached on the path to a prototype at theta=3.2"),
         (How("path", polished_from=np.inf), "class 1 reached on the way to a prototype with 3 changes"),
@@ -246,12 +246,12 @@ def test_columns_line_up():
         (How("fista", step=123), "class 1 reached at step 123"),
         (
             How("fista", step=7, c=0.5, polished_from=9.0),
-            "class 1 reached at step 7 with c = 0.5, polished from a cost of 9 to 4.56",
+            "class 1 reached at step 7 with c = 0.5, then improved",
         ),
         (How("fallback"), FALLBACK),
         (
             How("fallback", polished_from=9.0),
-            f"{FALLBACK}, polished from a cost of 9 to 4.56",
+            f"{FALLBACK}, then improved",
         ),
         (
             How("fallback", polished_from=np.inf),
@@ -370,9 +370,9 @@ def test_html_is_well_formed_and_loads_nothing_from_outside():
 
 def test_html_shows_changes_and_folds_the_unchanged_features_away():
     outline = Outline(as_html(table(1)))
-    assert "weight|10|5|−50%|" in outline.text  # noqa: RUF001 a minus sign
+    assert "weight|10|5|−50 %|" in outline.text  # noqa: RUF001 a minus sign
     assert "1 unchanged feature|height|1|" in outline.text
-    assert "10.0% → |75.0%|" in outline.text
+    assert "10 % → |75 %|" in outline.text
     assert "details" in [tag for tag, _ in outline.tags]
 
 

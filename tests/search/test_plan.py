@@ -20,7 +20,26 @@ ENCODER = replace(IMAGE, latent=True)
 def test_tables_follow_the_path_from_the_row_and_are_polished():
     plan = make_plan(SearchConfig(), TABLE)
     assert (plan.method, plan.c_init, plan.gamma, plan.path_theta, plan.polish) == ("path", 0, 0, 0, True)
-    assert (plan.few_changes, plan.typicality, plan.stability) == (0.2, (0.1, False), (0.9, False))
+    assert (plan.typicality, plan.stability, plan.confidence) == ((0.1, False), (0.9, False), (0.02, False))
+
+
+def test_a_change_is_dearer_where_the_model_has_no_splits():
+    assert make_plan(SearchConfig(), TABLE).few_changes == 1
+    assert make_plan(SearchConfig(), replace(TABLE, splits=True)).few_changes == 0.5
+    assert make_plan(SearchConfig(few_changes=0), TABLE).few_changes == 0
+
+
+def test_confidence_is_no_wish_for_a_model_whose_class_need_not_be_the_most_probable():
+    deciding = replace(TABLE, decides=True)
+    assert make_plan(SearchConfig(), deciding).confidence.least == 0
+    assert make_plan(SearchConfig(min_confidence=0.3), deciding).confidence == (0.3, True)
+
+
+def test_strict_makes_wishes_of_rules_and_rules_of_wishes():
+    plan = make_plan(SearchConfig(min_typicality=0.3, strict=False), TABLE)
+    assert (plan.typicality, plan.stability) == ((0.3, False), (0.9, False))
+    plan = make_plan(SearchConfig(min_stability=0, strict=True), TABLE)
+    assert (plan.typicality, plan.stability, plan.confidence) == ((0.1, True), (0, False), (0.02, True))
 
 
 def test_theta_is_that_of_the_objective_with_and_without_polish():
@@ -28,6 +47,13 @@ def test_theta_is_that_of_the_objective_with_and_without_polish():
         assert make_plan(SearchConfig(polish=polish, theta=0.3), TABLE).path_theta == 0.3
         assert make_plan(SearchConfig(polish=polish), TABLE).path_theta == 0
     assert make_plan(SearchConfig(polish=False), ENCODER).path_theta == 0
+
+
+def test_beta_is_1_on_the_path_of_an_encoder_and_the_papers_elsewhere():
+    assert make_plan(SearchConfig(), ENCODER).beta == 1
+    assert make_plan(SearchConfig(beta=0.3), ENCODER).beta == 0.3
+    for settings, situation in (({}, TABLE), ({}, IMAGE), ({"method": "fista"}, ENCODER)):
+        assert make_plan(SearchConfig(**settings), situation).beta == 0.1
 
 
 def test_a_floor_that_the_user_gave_is_a_rule_and_zero_is_none():
@@ -38,7 +64,7 @@ def test_a_floor_that_the_user_gave_is_a_rule_and_zero_is_none():
 def test_images_encoders_and_the_iteration_have_no_floors_and_no_price_of_changes():
     for settings, situation in (({}, IMAGE), ({}, ENCODER), ({"method": "fista"}, TABLE)):
         plan = make_plan(SearchConfig(**settings), situation)
-        assert (plan.few_changes, plan.typicality.least, plan.stability.least) == (0, 0, 0)
+        assert (plan.few_changes, plan.typicality.least, plan.stability.least, plan.confidence.least) == (0, 0, 0, 0)
 
 
 def test_images_and_encoders_are_not_polished():

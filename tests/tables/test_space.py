@@ -187,3 +187,26 @@ def test_only_the_largest_changes_are_kept():
 
 def test_two_missing_values_are_no_change():
     assert count_changed(np.array([[np.nan, 1, 2]]), np.array([[np.nan, np.nan, 1]])).tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("scale", "dtype"), [(1e160, float), (1e300, float), (1e-170, float), (1e25, np.float32), (1e-25, np.float32)]
+)
+def test_columns_whose_squares_are_no_floats_are_standardised_like_others(scale, dtype):
+    plain = np.random.default_rng(0).normal(size=(100, 2))
+    space, table = space_of((plain * [1, scale]).astype(dtype))
+    expected = (plain - plain.mean(axis=0)) / plain.std(axis=0)
+    assert np.allclose(space.to_search(table), expected, atol=1e-5)
+    assert np.allclose(space.deviation / [1, scale], plain.std(axis=0))
+
+
+@pytest.mark.parametrize("scale", [1e160, 1e300, 1e-300])
+def test_a_column_of_any_scale_is_explained(scale):
+    rows = np.random.default_rng(0).normal(size=(200, 2)) * [1, scale]
+
+    def positive(x):
+        return np.column_stack([x[:, 1] > 0, x[:, 1] <= 0]) * 0.8 + 0.1
+
+    e = CounterfactualExplainer(positive).fit(rows).explain(rows[:10])
+    assert e.found.all()
+    assert (positive(e.counterfactual).argmax(axis=1) == e.counterfactual_class).all()

@@ -78,7 +78,9 @@ class _Between:
         judge, row = self.judge, np.repeat(self.row[paths], t.shape[1])
         origin = judge.task.rows.take(self.row[paths])
         config = judge.task.config
-        z = path_points(origin.z, self.prototypes[paths, None], t[:, None], origin.z_lower, origin.z_upper, config.beta)
+        z = path_points(
+            origin.z, self.prototypes[paths, None], t[:, None], origin.z_lower, origin.z_upper, judge.task.beta
+        )
         table, cost = judge.decode(z[:, 0], self.row[paths])
         table, cost = table.reshape(len(row), -1), cost.ravel()
         proba = judge.model.quick(table, judge.task.group[row])

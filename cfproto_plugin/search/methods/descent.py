@@ -55,7 +55,7 @@ def search_descent(
     search = _Descent(judge, best, plan, classes)
     terms = _Terms(judge, plan, prototypes, encoder, autoencoder)
     config, rows, n = judge.task.config, judge.task.rows, len(judge.task)
-    schedule = Schedule(config.beta, config.learning_rate, config.max_iterations, config.momentum, config.clip)
+    schedule = Schedule(judge.task.beta, config.learning_rate, config.max_iterations, config.momentum, config.clip)
     c, low, high = np.full(n, plan.c_init), np.zeros(n), np.full(n, _NO_UPPER)
     for number in range(plan.c_steps):
         found = np.zeros(n, dtype=bool)

@@ -78,7 +78,7 @@ class _Near:
         one = task.rows.take(np.array([row]))
         z = space.to_search(self.train[allowed].astype(one.table.dtype, copy=False))
         z = np.minimum(np.maximum(z, one.z_lower), one.z_upper)
-        order = np.argsort(elastic_net(z - one.z, task.config.beta), kind="stable")
+        order = np.argsort(elastic_net(z - one.z, task.beta), kind="stable")
         return z[order], self.labels[allowed[order]]
 
     def _first(self, row: int, z: Array, classes: Array) -> tuple[Array, Array]:

@@ -2,9 +2,9 @@
 
 Its points are the minimisers of beta·|delta|_1 + |delta|^2 + theta·|ENC(x0 + delta) - proto|^2 for growing theta, from
 x0 towards an input whose encoding is the prototype. They have no closed form: every theta starts where the one before
-ended and takes a few accelerated proximal steps, as long as the curvature at the row allows. The distance to the row
-grows with theta, so a path ends with the first theta that gives an allowed class, or where another path of its row has
-ended nearer.
+ended and takes a few accelerated proximal steps, as long as the curvature at the row allows. What is minimised, with
+the theta that was asked for, grows along the path: so a path ends with the first theta that gives an allowed class, or
+where another path of its row has ended at less.
 """
 
 from __future__ import annotations
@@ -71,10 +71,12 @@ class _Latent:
         for number, weight in enumerate(_WEIGHTS):
             theta = np.maximum(2 * weight / curvature, self.theta)
             points = self._minimise(self._term(goal), z, row, theta, curvature)
-            arrived, ended = self._ended(points[-1], row)
+            arrived, ended = self._ended(points[-1], row, goal)
             if arrived.any():
                 steps = np.concatenate([z[None], points])[:, arrived]
-                yield self._nearest(steps, row[arrived], classes[arrived], theta[arrived], number * _STEPS)
+                trace = traces(int(arrived.sum()), "latent", prototype=classes[arrived], theta=theta[arrived])
+                trace["steps"] = number * _STEPS
+                yield self._nearest(steps, row[arrived], goal[arrived], trace)
             else:
                 yield None
             going = ~ended
@@ -90,7 +92,7 @@ class _Latent:
 
         FISTA with L1 weighed as it is written, and the largest step that is stable: 1 / (2 + theta·curvature).
         """
-        rows, beta = self.judge.task.rows.take(row), self.judge.task.config.beta
+        rows, beta = self.judge.task.rows.take(row), self.judge.task.beta
         rate = (1 / (2 + theta * curvature))[:, None].astype(z.dtype)
         theta = theta[:, None].astype(z.dtype)
         y, weight, points = z, 1.0, []
@@ -106,33 +108,46 @@ class _Latent:
                 break
         return np.stack(points)
 
-    def _ended(self, z: Array, row: Array) -> tuple[Array, Array]:
+    def _ended(self, z: Array, row: Array, goal: Array) -> tuple[Array, Array]:
         """Which paths (p,) are at a valid point that is cheaper than the best of its line, and which need not go on."""
-        table, cost = self.judge.decode(z, row)
+        table, cost = self._decode(z, row, goal)
         near = (cost < self.best[row]) & (cost > 0)
         arrived = np.zeros(len(row), dtype=bool)
         arrived[near] = self.judge.is_valid(table[near], row[near])
         return arrived, arrived | (cost >= self.best[row])
 
-    def _nearest(self, points: Array, row: Array, classes: Array, theta: Array, before: int) -> Candidates:
-        """Valid points where paths cross into another class; the last of (s + 1, p, D) is valid, the first is not."""
-        valid = self._valid(points[1:], row)[0]
+    def _nearest(self, points: Array, row: Array, goal: Array, trace: Array) -> Candidates:
+        """Valid points where paths cross into another class; the last of (s + 1, p, D) is valid, the first is not.
+
+        trace: (p,) of the paths, with the steps that were taken before these.
+        """
+        valid = self._valid(points[1:], row, goal)[0]
         step, path = valid.argmax(axis=0), np.arange(len(row))
         start = points[step, path]
         between = start + _BETWEEN.astype(start.dtype) * (points[step + 1, path] - start)
-        valid, table, cost, margin = self._valid(between, row)
+        valid, table, cost, margin = self._valid(between, row, goal)
+        trace["steps"] += step + 1
         share, path = np.nonzero(valid)
-        trace = traces(len(path), "latent", prototype=classes[path], theta=theta[path], steps=before + step[path] + 1)
-        return candidates(row[path], table[share, path], cost[share, path], margin[share, path], trace)
+        return candidates(row[path], table[share, path], cost[share, path], margin[share, path], trace[path])
 
-    def _valid(self, z: Array, row: Array) -> tuple[Array, Array, Array, Array]:
+    def _valid(self, z: Array, row: Array, goal: Array) -> tuple[Array, Array, Array, Array]:
         """Which search points (s, p, D) of lines (p,) are valid; table, cost and margin of all."""
-        row = np.tile(row, len(z))
-        table, cost = self.judge.decode(z.reshape(-1, z.shape[2]), row)
+        row, goal = (np.concatenate([part] * len(z)) for part in (row, goal))
+        table, cost = self._decode(z.reshape(-1, z.shape[2]), row, goal)
         margin = self.judge.margin(table, row)
         shape = z.shape[:2]
         valid = ((margin > 0) & (cost > 0)).reshape(shape)
         return valid, table.reshape(z.shape), cost.reshape(shape), margin.reshape(shape)
+
+    def _decode(self, z: Array, row: Array, goal: Array) -> tuple[Array, Array]:
+        """The table values of search points (m, D) on the way to codes (m, *e), and what they cost.
+
+        A point at which the encoder fails costs what it does without a prototype.
+        """
+        table, cost = self.judge.decode(z, row)
+        if self.theta:
+            cost = cost + self.theta * np.nan_to_num(self._term(goal)(z).value)
+        return table, cost
 
 
 def curvature_of(term: Term, z: Array) -> Array:

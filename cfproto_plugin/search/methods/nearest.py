@@ -29,7 +29,7 @@ def nearest_rows(judge: Judge, guide: Guide, rows: Array, count: int) -> Candida
     """
     task, rules = judge.task, judge.space.rules
     z = judge.space.to_search(guide.train.astype(task.rows.table.dtype, copy=False))
-    keeps = guide.proba >= (task.config.min_proba or 0)
+    keeps = guide.proba >= (0 if task.least is None else task.least[guide.labels])
     keeps = keeps & rules.related(guide.train) if rules.relations else keeps
     found = [_candidates(judge, guide, rows[:0], z[:0], np.zeros((0, 1), dtype=int))]
     for some, which in _blocks(judge, guide, rows):

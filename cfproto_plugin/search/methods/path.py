@@ -99,7 +99,7 @@ class _Path:
         """
         judge = self.judge
         origin = judge.task.rows.take(rows)
-        z = path_points(origin.z, prototypes, t, origin.z_lower, origin.z_upper, judge.task.config.beta)
+        z = path_points(origin.z, prototypes, t, origin.z_lower, origin.z_upper, judge.task.beta)
         row = np.repeat(rows, z.shape[1] * z.shape[2])
         goal = np.broadcast_to(prototypes[:, :, None], z.shape).reshape(len(rows), -1, z.shape[-1])
         table, cost = judge.decode(z.reshape(goal.shape), rows, goal if judge.theta else None, limited=limited)

@@ -63,8 +63,8 @@ def confirm_at_once(judge: Judge, points: Candidates) -> Confirmed:
     if not len(points.row):
         return Confirmed(points, Answer(np.zeros((0, judge.task.allowed.shape[1])), np.zeros(0, int)), 0)
     proba, decision = judge.model.own(points.table, judge.task.group[points.row])
-    good = judge.margin_by(proba, decision, points.row, own=True) > 0
-    good &= (judge.margin_by(proba, decision, points.row) > 0) | (points.trace["method"] != "nearest")
+    good = judge.margin_by(proba, decision, points.row, own=True, wish=False) > 0
+    good &= (judge.margin_by(proba, decision, points.row, wish=False) > 0) | (points.trace["method"] != "nearest")
     good &= judge.keeps_rules(points.table, points.row)
     order = np.lexsort((points.cost, ~good, points.row))
     at = order[firsts(points.row[order])]

@@ -44,7 +44,7 @@ def moves_of(judge: Judge, points: Points, active: Array, splits: Splits | None)
     z = judge.space.to_search(flat).reshape(len(original), values.shape[2], -1).transpose(0, 2, 1)
     size = np.abs(z - rows.z[row][:, :, None])
     off = np.square(z - judge.space.to_search(points.goal[active])[:, :, None])
-    cost = config.beta * size + size * size
+    cost = judge.task.beta * size + size * size
     if judge.theta:
         cost += judge.theta * off
     if config.few_changes:

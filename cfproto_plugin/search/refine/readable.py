@@ -19,6 +19,7 @@ _LEVELS = 9  # 0 is one digit for a change of a standard deviation
 _DEARER = 0.01  # of the cost that fewer digits may add
 _MANY = 64  # changes: with more, single columns are not looked at, which would take too long
 _LARGEST = 1e15  # beyond, powers of ten and their multiples are not exact
+_FAR = 20  # more decimal places than exact numbers have
 
 
 def shortened(judge: Judge, points: Candidates) -> Candidates:
@@ -120,7 +121,7 @@ class _Shortening:
         """The points with every cell rounded to its level (q, A), where that is less than all digits."""
         space, rows = self.judge.space, self.judge.task.rows.take(self.row[point])
         full = self.full[point].astype(np.float64)
-        exponent = np.floor(np.log10(np.abs(space.factor))) - level
+        exponent = np.clip(np.floor(np.log10(np.abs(space.factor))) - level, -_FAR, _FAR)
         up, down = 10.0 ** np.maximum(-exponent, 0), 10.0 ** np.maximum(exponent, 0)
         count = full * up / down
         away = np.where(full > rows.table, np.ceil(count), np.floor(count))

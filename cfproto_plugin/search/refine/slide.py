@@ -54,16 +54,16 @@ def _round(judge: Judge, points: Points, active: Array) -> Array:
 def _tried(judge: Judge, points: Points, active: Array, delta: Array) -> Array:
     """Steps (p, m, D) from the rows that are tried; delta (p, D) is where the points are."""
     row = points.row[active]
-    rows, config = judge.task.rows.take(row), judge.task.config
-    margin, gradient = _margin(judge, row, rows.z + delta)
-    least = _SPARE + judge.model.noise.lead + _spread(judge, gradient) - margin + (gradient * delta).sum(axis=1)
+    rows = judge.task.rows.take(row)
+    missing, gradient = _missing(judge, row, rows.z + delta)
+    least = missing + (gradient * delta).sum(axis=1)
     masks = _masks(judge, gradient, delta)
     count, each = masks.shape[1], np.repeat(np.arange(len(row)), masks.shape[1])
     mask = masks.reshape(len(each), -1)
     low, high = (np.where(mask, (bound - rows.z)[each], 0) for bound in (rows.z_lower, rows.z_upper))
     goal = (judge.space.to_search(points.goal[active]) - rows.z)[each] if judge.theta else None
     free = np.where(mask, gradient[each], 0)
-    best = nearest_step(free, least[each], low, high, config.beta, judge.theta, goal).reshape(len(row), count, -1)
+    best = nearest_step(free, least[each], low, high, judge.task.beta, judge.theta, goal).reshape(len(row), count, -1)
     way = delta[:, None, None] + _FRACTIONS[:, None] * (best[:, :2] - delta[:, None])[:, :, None]
     beyond = best[:, 2:, None] * _BEYOND[:, None]
     return np.concatenate([part.reshape(len(row), -1, delta.shape[1]) for part in (way, beyond)], axis=1)
@@ -124,8 +124,21 @@ def _moved(points: Points, owner: Array, table: Array, cost: Array, at: Array, s
     return np.asarray(there)
 
 
-def _margin(judge: Judge, row: Array, z: Array) -> tuple[Array, Array]:
-    """By how much the best allowed class leads the best other one at points z (p, D), and the gradient of that."""
+def _missing(judge: Judge, row: Array, z: Array) -> tuple[Array, Array]:
+    """What the best allowed class lacks at points z (p, D), to first order, and the gradient of that which it lacks.
+
+    That is its lead over the best other class, or its own probability: what is farther away.
+    """
     proba, pullback = judge.model.at(judge.task.rows.take(row))(z)
     margin, slope = judge.slope(proba, row)
-    return margin, pullback(slope)
+    gradient, spare = pullback(slope), _SPARE + judge.model.noise.lead
+    missing = spare + _spread(judge, gradient) - margin
+    sure = judge.sure
+    if sure is None or judge.task.intervals is not None:
+        return missing, gradient
+    at = np.arange(len(row)), np.where(judge.task.allowed[row], proba, -np.inf).argmax(axis=1)
+    alone = np.zeros_like(proba)
+    alone[at] = 1
+    second, lacks = pullback(alone), spare + sure[at[1]] - proba[at]
+    farther = lacks * np.linalg.norm(gradient, axis=1) > missing * np.linalg.norm(second, axis=1)
+    return np.where(farther, lacks, missing), np.where(farther[:, None], second, gradient)

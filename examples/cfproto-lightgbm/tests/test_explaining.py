@@ -4,7 +4,7 @@ import lightgbm as lgb
 import numpy as np
 import pandas as pd
 import pytest
-from cfproto_plugin import CounterfactualExplainer, Features
+from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
 from sklearn.datasets import load_breast_cancer, load_wine
 
 X, Y = load_breast_cancer(return_X_y=True)
@@ -56,3 +56,14 @@ def test_provider_and_distance_are_named_on_a_table_with_categories(applicants, 
     assert (model.predict(e.counterfactual) == "good").all()
     assert (e.counterfactual["purpose"] == some["purpose"]).all()
     assert (e.counterfactual["age"] >= some["age"]).all()
+
+
+def test_answers_are_proved_to_be_the_best_by_the_trees_of_the_adapter():
+    model = lgb.LGBMClassifier(n_estimators=40, max_depth=4, n_jobs=1, verbose=-1).fit(X, Y)
+    search = SearchConfig.close(certify="optimal")
+    e = CounterfactualExplainer(model, search=search, features=Features(decimals=None)).fit(X).explain(X[:6])
+    assert (e.gap == 0).all()
+    assert (model.predict(e.counterfactual) == e.counterfactual_class).all()
+    found = CounterfactualExplainer(model, search=SearchConfig.close(), features=Features(decimals=None)).fit(X)
+    assert (e.objective <= found.explain(X[:6]).objective * (1 + 1e-9)).all()
+    assert found.certificate(X[:6]).lower_bound == pytest.approx(e.objective, rel=2e-5)

@@ -36,17 +36,45 @@ class Identity:
         return x, lambda cotangent: cotangent
 
 
-def test_with_the_identity_as_encoder_it_is_the_path_in_closed_form():
+@pytest.mark.parametrize("theta", [0.0, 0.4])
+def test_with_the_identity_as_encoder_it_is_the_path_in_closed_form(theta):
+    """The same points and the same J: theta weighs the same prototype in both."""
     train = np.array([[0.0, 0.0], [2.0, 3.0]])
     features = Features(scale=None, decimals=None)
-    plain = CounterfactualExplainer(linear, features=features, search=SearchConfig.close(polish=False))
-    latent = CounterfactualExplainer(linear, encoder=Identity(), features=features)
+    plain = CounterfactualExplainer(linear, features=features, search=SearchConfig.close(polish=False, theta=theta))
+    search = SearchConfig(beta=0.1, theta=theta or None)
+    latent = CounterfactualExplainer(linear, encoder=Identity(), features=features, search=search)
     x = np.array([[0.1, -0.2], [0.0, 0.3]])
     found, expected = (one.fit(train).explain(x) for one in (latent, plain))
     assert found.status.tolist() == expected.status.tolist() == ["found", "found"]
     assert found.meta["method"] == "path"
     assert np.allclose(found.counterfactual, expected.counterfactual, atol=0.1)
+    assert np.allclose(found.objective, expected.objective, rtol=0.2)
     assert (linear(found.counterfactual)[:, 1] > 0.5).all()
+
+
+def test_a_theta_that_was_given_weighs_the_distance_of_codes_in_what_is_minimised(digits):
+    explainer = explainer_of(digits, search=SearchConfig(theta=2.0))
+    x = digits.x[1500:1516]
+    e = explainer.explain(x)
+    at = np.flatnonzero(e.status == "found")
+    assert len(at) >= 4
+    codes = networks.forward(digits.encoder, e.counterfactual[at], softmax=False)
+    allowed = np.eye(10, dtype=bool)[e.prototype_class[at].astype(int)]
+    goal = explainer.fitted_.guide.provider.nearest(x[at], allowed)[0][:, 0]
+    proto = np.square(codes - goal).sum(axis=1)
+    assert (2 * proto).mean() > 0.05
+    np.testing.assert_allclose(e.objective[at], e.distance[at] + 2 * proto, rtol=1e-4)
+
+
+def test_by_default_it_changes_fewer_columns_than_with_the_papers_beta(digits):
+    x = digits.x[1500:1530]
+    default, paper = (explainer_of(digits, search=search).explain(x) for search in (None, SearchConfig(beta=0.1)))
+    assert (default.meta["config"]["beta"], default.meta["config"]["k"]) == (1, 20)
+    both = (default.status == "found") & (paper.status == "found")
+    assert both.sum() >= 20
+    assert default.n_changes[both].mean() < 0.8 * paper.n_changes[both].mean()
+    assert cost(default)[both].mean() < 1.25 * cost(paper)[both].mean()
 
 
 def test_curvature_is_the_largest_eigenvalue_of_every_point():

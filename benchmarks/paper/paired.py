@@ -1,0 +1,51 @@
+"""Two settings on the same rows: the mean difference of a measure and its 95 % bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from common import number
+
+
+class Difference(NamedTuple):
+    """Ours minus the other's, of the rows that have both."""
+
+    ours: float  # mean
+    other: float  # mean
+    mean: float
+    lower: float
+    upper: float
+    n: int
+
+    @property
+    def is_less(self) -> bool:
+        """Ours is below the other's, beyond the bounds."""
+        return bool(self.upper < 0)
+
+    @property
+    def text(self) -> str:
+        """For a table."""
+        return f"{_signed(self.mean)} ({_signed(self.lower)} to {_signed(self.upper)})"
+
+
+def paired(ours: np.ndarray, other: np.ndarray, confidence: float = 0.95) -> Difference:
+    """By Student's t of the differences of values (n,); rows with NaN in either are left out."""
+    from scipy.stats import t
+
+    both = ~(np.isnan(ours) | np.isnan(other))
+    ours, other = ours[both].astype(float), other[both].astype(float)
+    gap, n = ours - other, int(both.sum())
+    half = float(t.ppf((1 + confidence) / 2, n - 1) * gap.std(ddof=1) / np.sqrt(n)) if n > 1 else np.inf
+    mean = float(gap.mean())
+    return Difference(float(ours.mean()), float(other.mean()), mean, mean - half, mean + half, n)
+
+
+def plain(line: Mapping[str, np.ndarray]) -> dict[str, list[float | None]]:
+    """For JSON: numbers to six decimals, None for NaN."""
+    return {name: [None if np.isnan(v) else round(float(v), 6) for v in part] for name, part in line.items()}
+
+
+def _signed(value: float) -> str:
+    return f"{'+' if value > 0 else ''}{number(value)}"

@@ -1,0 +1,9 @@
+"""Bounds and proofs for tree models: how far an answer is from the best possible, by mixed-integer programs.
+
+choices    what every column of a row can become, as far as the trees can tell values apart, and what it costs
+leaves     which leaves of the trees these values can reach
+target     the classes that are asked for, as linear conditions on the scores of the trees
+program    choices, leaves and conditions as a mixed-integer program, solved by HiGHS
+prove      one row: programs until its answer is proved, or until the time is over
+certify    the rows of a task: bounds for their answers, and better answers
+"""

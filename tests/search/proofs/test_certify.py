@@ -1,0 +1,228 @@
+"""Bounds, gaps and proofs as users meet them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import FixedThresholdClassifier
+
+from cfproto_plugin import CounterfactualExplainer, Explanation, Features, SearchConfig
+from cfproto_plugin.errors import ConfigError, InputError
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(200, 4))
+Y = (X[:, 0] + X[:, 1] > 0).astype(int)
+FOREST = RandomForestClassifier(12, max_depth=4, random_state=0).fit(X, Y)
+
+
+def explainer(search, features=None, model=FOREST, x=X):
+    rules = Features(decimals=None) if features is None else features
+    return CounterfactualExplainer(model, search=search, features=rules).fit(x)
+
+
+@pytest.fixture(scope="module")
+def proved() -> Explanation:
+    return explainer(SearchConfig.close(certify="optimal")).explain(X[:6])
+
+
+def test_a_proved_answer_has_gap_zero_says_so_and_is_confirmed_by_the_model(proved):
+    assert (proved.gap == 0).all()
+    assert all("proved: no admissible counterfactual costs less" in message for message in proved.message)
+    assert (FOREST.predict(proved.counterfactual) == proved.counterfactual_class).all()
+    assert (proved.counterfactual_class != proved.original_class).all()
+    assert (proved.lower_bound <= proved.objective).all()
+    assert proved.lower_bound == pytest.approx(proved.objective, rel=2e-5)
+
+
+def test_optimal_is_never_worse_than_the_search_alone_and_better_somewhere(proved):
+    searched = explainer(SearchConfig.close()).explain(X[:6])
+    assert (proved.objective <= searched.objective * (1 + 1e-9)).all()
+    assert (proved.objective < searched.objective * 0.999).any()
+    assert np.isnan(searched.lower_bound).all()
+    assert np.isnan(searched.gap).all()
+
+
+def test_the_objective_is_the_distance_where_nothing_else_counts(proved):
+    z = (proved.counterfactual - X[:6]) / X.std(axis=0)
+    assert proved.objective == pytest.approx(0.1 * np.abs(z).sum(axis=1) + (z**2).sum(axis=1))
+    assert proved.objective == pytest.approx(proved.distance)
+
+
+def test_bound_keeps_the_answer_of_the_search_and_is_no_higher_than_the_optimum(proved):
+    searched = explainer(SearchConfig.close()).explain(X[:6])
+    e = explainer(SearchConfig.close(certify="bound")).explain(X[:6])
+    assert np.array_equal(e.counterfactual, searched.counterfactual)
+    assert (e.lower_bound <= proved.objective).all()
+    assert (e.lower_bound > 0).all()
+    open_gap = e.gap > 0
+    assert e.gap[open_gap] == pytest.approx((1 - e.lower_bound / e.objective)[open_gap])
+
+
+def test_frames_json_and_slices_have_bound_and_gap(proved):
+    frame = proved.to_frame()
+    assert frame["lower_bound"].tolist() == proved.lower_bound.tolist()
+    assert frame["gap"].tolist() == [0.0] * 6
+    assert frame["objective"].tolist() == proved.objective.tolist()
+    again = Explanation.from_json(proved.to_json())
+    assert np.array_equal(again.lower_bound, proved.lower_bound)
+    assert np.array_equal(proved[2:4].gap, proved.gap[2:4])
+    assert "gap" not in explainer(SearchConfig.close()).explain(X[:1]).to_frame()
+
+
+def test_an_infeasible_row_is_proved_to_be_so():
+    e = explainer(SearchConfig.close(certify="optimal"), Features(decimals=None, vary=(3,))).explain(X[:6], n=2)
+    others = np.linspace(X[:, 3].min(), X[:, 3].max(), 5000)
+    for i in range(6):
+        rows = np.repeat(X[i : i + 1], len(others), axis=0)
+        rows[:, 3] = others
+        possible = (FOREST.predict(rows) != FOREST.predict(X[i : i + 1])).any()
+        assert possible or e.status[2 * i] == e.status[2 * i + 1] == "infeasible"
+    none = e.status == "infeasible"
+    assert none.any()
+    assert np.isposinf(e.lower_bound[none]).all()
+    assert all("proved: no admissible row has class" in message for message in e.message[none])
+
+
+def test_floors_are_left_out_of_the_bound_and_the_message_says_so():
+    e = explainer(SearchConfig(certify="optimal")).explain(X[:4])
+    free = explainer(SearchConfig(certify="optimal", min_typicality=0, min_stability=0)).explain(X[:4])
+    assert (e.lower_bound <= free.objective * (1 + 1e-9)).all()
+    assert all(
+        gap == 0 or "min_typicality and min_stability not counted" in message
+        for gap, message in zip(e.gap, e.message, strict=True)
+    )
+    assert (e.gap > 0).any()
+    assert ((e.stability >= 0.9) | [("not 0.9" in message) for message in e.message]).all()
+
+
+def test_with_theta_the_prototype_is_that_of_the_answer_and_the_message_says_so():
+    e = explainer(SearchConfig(theta=0.5, min_typicality=0, min_stability=0, certify="optimal")).explain(X[:4])
+    assert (e.gap == 0).all()
+    assert all("no admissible counterfactual with its prototype costs less" in message for message in e.message)
+
+
+def test_further_answers_have_the_bound_of_the_first_and_no_proof():
+    e = explainer(SearchConfig.close(certify="optimal")).explain(X[:2], n=2)
+    assert e.lower_bound[0] == e.lower_bound[1]
+    assert e.gap[0] == 0
+    assert e.gap[1] > 0
+    assert not np.array_equal(e.counterfactual[0], e.counterfactual[1])
+
+
+def test_a_row_in_the_target_has_nothing_to_prove():
+    label = int(FOREST.predict(X[:1])[0])
+    e = explainer(SearchConfig.close(certify="optimal")).explain(X[:1], target=label)
+    assert e.objective[0] == 0
+    assert np.isnan(e.lower_bound[0]) or e.lower_bound[0] == 0
+
+
+def test_a_missing_value_that_stays_goes_where_the_trees_send_it():
+    x = X.copy()
+    x[::5, 2] = np.nan
+    model = RandomForestClassifier(12, max_depth=4, random_state=0).fit(x, Y)
+    e = explainer(SearchConfig.close(certify="optimal"), model=model, x=x).explain(x[:10:5])
+    assert np.isnan(x[0, 2])
+    assert (e.gap == 0).all()
+    assert (model.predict(e.counterfactual) == e.counterfactual_class).all()
+
+
+def test_one_hot_groups_change_as_a_whole():
+    codes = np.random.default_rng(1).integers(0, 3, 200)
+    x = np.concatenate([X[:, :2], np.eye(3)[codes]], axis=1)
+    y = (X[:, 0] + (codes == 2) > 0.5).astype(int)
+    model = RandomForestClassifier(12, max_depth=4, random_state=0).fit(x, y)
+    rules = Features(decimals=None, one_hot={"kind": (2, 3, 4)})
+    e = explainer(SearchConfig.close(certify="optimal"), rules, model, x).explain(x[:8])
+    assert (e.gap == 0).all()
+    assert (e.counterfactual[:, 2:].sum(axis=1) == 1).all()
+
+
+def test_a_probability_interval_can_be_proved():
+    e = explainer(SearchConfig.close(certify="optimal")).explain(X[:4], target={1: (0.4, 0.6)})
+    assert (e.gap == 0).sum() >= 3
+    proba = FOREST.predict_proba(e.counterfactual)[:, 1]
+    assert ((proba >= 0.4) & (proba <= 0.6)).all()
+
+
+def test_a_function_as_a_relation_is_left_out_of_the_bound_and_the_message_says_so():
+    def far(x):
+        return x[:, 0] ** 2 > 1
+
+    rules = Features(decimals=None, relations=(far,))
+    e = explainer(SearchConfig.close(certify="optimal"), rules).explain(X[:6])
+    free = explainer(SearchConfig.close(certify="optimal")).explain(X[:6])
+    assert (e.lower_bound <= free.objective * (1 + 1e-9)).all()
+    unproved = e.found & (e.gap > 0)
+    assert unproved.any()
+    assert all("relations not counted" in message for message in e.message[unproved])
+
+
+def test_a_time_budget_ends_a_proof_and_keeps_the_answer():
+    forest = RandomForestClassifier(100, random_state=0).fit(X, (np.sin(3 * X).sum(axis=1) > 0).astype(int))
+    e = explainer(SearchConfig.close(certify="optimal"), model=forest).explain(X[:20], time_budget=1.0)
+    assert e.found.all()
+    assert e.meta["seconds"] < 4
+    assert (e.lower_bound >= 0).all()
+    assert (e.lower_bound <= e.objective).all()
+
+
+def test_a_forest_that_is_too_large_gets_an_honest_answer():
+    wide = RNG.normal(size=(1500, 12))
+    forest = RandomForestClassifier(200, random_state=0).fit(wide, (np.sin(2 * wide).sum(axis=1) > 0).astype(int))
+    e = explainer(SearchConfig(certify="optimal"), model=forest, x=wide).explain(wide[:1], time_budget=10)
+    assert e.found.all()
+    assert e.gap[0] > 0
+    assert 0 <= e.lower_bound[0] < e.objective[0]
+
+
+def test_models_without_trees_are_refused_with_the_names_of_those_that_have_them():
+    with pytest.raises(ConfigError, match=r"certify='optimal' needs the trees of the model.*XGBoost.*forests"):
+        explainer(SearchConfig(certify="optimal"), model=LogisticRegression().fit(X, Y))
+    with pytest.raises(ConfigError, match="certificate needs the trees of the model"):
+        explainer(SearchConfig(), model=LogisticRegression().fit(X, Y)).certificate(X[:1])
+
+
+def test_models_that_decide_by_a_rule_of_their_own_are_refused():
+    model = FixedThresholdClassifier(RandomForestClassifier(5, random_state=0), threshold=0.3).fit(X, Y)
+    with pytest.raises(ConfigError, match="certify='bound' needs"):
+        explainer(SearchConfig(certify="bound"), model=model)
+
+
+def test_a_wrong_word_is_refused():
+    with pytest.raises(ConfigError, match="certify is 'optimum'; expected one of bound, optimal"):
+        SearchConfig(certify="optimum")
+
+
+def test_a_certificate_is_the_optimum_without_a_search(proved):
+    found = explainer(SearchConfig.close()).certificate(X[:6])
+    assert len(found) == 6
+    assert found.exact.all()
+    assert found.lower_bound == pytest.approx(proved.objective, rel=2e-5)
+    assert (found.lower_bound <= proved.objective).all()
+    assert found.original_class.tolist() == proved.original_class.tolist()
+    assert all(message.startswith("no admissible change that costs less than") for message in found.message)
+    with pytest.raises(ValueError, match="read-only"):
+        found.lower_bound[0] = 0
+
+
+def test_a_certificate_knows_targets_rules_and_rows_that_are_there_already():
+    label = int(FOREST.predict(X[:1])[0])
+    tool = explainer(SearchConfig.close())
+    assert tool.certificate(X[:1], target=label).lower_bound.tolist() == [0.0]
+    free, bound = tool.certificate(X[:3]), tool.certificate(X[:3], features=Features(decimals=None, immutable=(0,)))
+    assert (bound.lower_bound >= free.lower_bound * (1 - 1e-5)).all()
+    assert (bound.lower_bound > free.lower_bound).any()
+    none = tool.certificate(X[:6], features=Features(decimals=None, vary=(3,)))
+    assert np.isposinf(none.lower_bound).any()
+    with pytest.raises(InputError, match="not a class of the model"):
+        tool.certificate(X[:1], target="other")
+
+
+def test_rows_that_cannot_be_read_have_no_certificate():
+    x = X[:2].copy()
+    x[1, 0] = np.nan
+    found = explainer(SearchConfig.close()).certificate(x)
+    assert found.exact[0]
+    assert np.isnan(found.lower_bound[1]) or found.lower_bound[1] >= 0
