@@ -222,11 +222,10 @@ def test_an_explanation_is_logged_as_json_that_can_be_read_back_and_as_a_page(st
 @pytest.fixture(scope="module")
 def model_uri(store, explainer):
     with store.start_run():
-        info = store.sklearn.log_model(explainer.model, name="loans", pip_requirements=[], skops_trusted_types=TREES)
-        return info.model_uri
+        options = {"pip_requirements": [], "serialization_format": "cloudpickle"}
+        return store.sklearn.log_model(explainer.model, name="loans", **options).model_uri
 
 
-TREES = ["sklearn.tree._tree.Tree"]
 MEASURES = ("validity", "distance", "changed_columns", "typicality", "stability", "seconds")
 
 
