@@ -17,7 +17,7 @@ import torch
 from breast_cancer import Method, Size, measured, methods, search
 from breast_cancer_networks import Data, networks
 from common import Places, about, markdown, number, write_page
-from paired import Difference, paired, plain
+from paired import Difference, mean, paired, plain
 from store import Arrays, Store
 from tqdm import tqdm
 
@@ -77,7 +77,7 @@ def write(lines: dict[str, Arrays], size: Size, places: Places, seconds: float, 
     (places.results / "breast_cancer_presets.json").write_text(json.dumps(result, indent=1) + "\n")
     n = len(lines["A"]["validity"])
     body = [
-        [name, f"{line['validity'].sum():.0f} of {n}", *(number(float(np.nanmean(line[m]))) for m in MEASURES)]
+        [name, f"{line['validity'].sum():.0f} of {n}", *(number(mean(line[m])) for m in MEASURES)]
         for name, line in lines.items()
     ]
     gaps = [

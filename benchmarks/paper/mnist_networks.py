@@ -141,7 +141,7 @@ class Recipe:
 
 
 CLASSIFIER = Recipe(classifier, epochs=3, batch=64)
-OTHER_CLASSIFIER = Recipe(other_classifier, epochs=4, batch=64)
+OTHER_CLASSIFIER = Recipe(other_classifier, epochs=2, batch=64)
 AUTOENCODER = Recipe(autoencoder, epochs=4, batch=128)
 SMALL = Recipe(small_autoencoder, epochs=30, batch=128)
 SMALL_ALL = Recipe(small_autoencoder, epochs=4, batch=128)

@@ -32,10 +32,11 @@ def grid(
     found = of.find(settings, chunks=1)
     x, y = of.test
     rows: list[list[tuple[np.ndarray | None, str]]] = []
+    first = next(iter(found.values()))
     for digit in range(10):
-        at = int(np.flatnonzero(y[found["A"].index] == digit)[0])
+        at = int(np.flatnonzero(y[first.index] == digit)[0])
         new = [_shown(part, at) for part in found.values()]
-        rows.append([(x[found["A"].index[at]], str(found["A"].original_class[at])), *new])
+        rows.append([(x[first.index[at]], str(first.original_class[at])), *new])
         if digit in copies:
             again = [None if image is None else apply(of.networks.autoencoder, image[None])[0] for image, _ in new]
             rows.append([(None, ""), *((copy, "AE") for copy in again)])

@@ -37,9 +37,17 @@ def paired(ours: np.ndarray, other: np.ndarray, confidence: float = 0.95) -> Dif
     both = ~(np.isnan(ours) | np.isnan(other))
     ours, other = ours[both].astype(float), other[both].astype(float)
     gap, n = ours - other, int(both.sum())
+    if not n:
+        return Difference(*[np.nan] * 5, 0)
     half = float(t.ppf((1 + confidence) / 2, n - 1) * gap.std(ddof=1) / np.sqrt(n)) if n > 1 else np.inf
     mean = float(gap.mean())
     return Difference(float(ours.mean()), float(other.mean()), mean, mean - half, mean + half, n)
+
+
+def mean(values: np.ndarray) -> float:
+    """Of the values that are known; NaN if none is."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else np.nan
 
 
 def plain(line: Mapping[str, np.ndarray]) -> dict[str, list[float | None]]:
