@@ -61,9 +61,7 @@ class TorchNetwork:
 
     def __init__(self, model: Any) -> None:
         self._model = model
-        self._taken: dict[
-            tuple[str, Any], Any
-        ] = {}  # dtype of the question, by those of rows and parameters
+        self._taken: dict[tuple[str, Any], Any] = {}  # dtype of the question, by those of rows and parameters
         self.name = type(model).__name__
 
     def forward(self, x: Array) -> Array:
@@ -132,7 +130,7 @@ class TorchNetwork:
         """
         import torch
 
-        first = self._first()
+        first, x = self._first(), np.asarray(x)  # rows may be a frame
         key = x.dtype.str, None if first is None else first.dtype
         known, failure = self._taken.get(key), None
         for dtype in _dtypes(x, key[1]) if known is None else [known]:

@@ -25,6 +25,7 @@ _ELSEWHERE = {
     "ibis": "x.to_pandas()",
     "duckdb": "x.df()",
 }
+_SHOWN = 40  # characters of a text in a message
 
 
 def load_pandas() -> Any:
@@ -85,7 +86,8 @@ def _refused(x: Any, root: str) -> Iterator[tuple[bool, str, str]]:
     )
     yield _holds_dicts(x), f"a {type(x).__name__} of dicts", "pandas.DataFrame(x)"
     yield isinstance(x, AbstractSet), f"a {type(x).__name__}, which has no order", "a list"
-    yield isinstance(x, str | bytes), f"the text {x!r:.40}", "what a reader such as pandas.read_csv makes of the file"
+    text = repr(x)[:_SHOWN] if isinstance(x, str | bytes) else ""
+    yield bool(text), f"the text {text}", "what a reader such as pandas.read_csv makes of the file"
     yield x is None, "None", "rows"
     yield fields is not None, f"an array of records with the fields {fields}", "pandas.DataFrame(x)"
 
