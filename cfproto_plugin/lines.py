@@ -74,10 +74,11 @@ class Lines:
         if self.intervals is not None:
             there = ~broken & (self.intervals.take(at).best(proba, config.kappa, noise)[0] > 0)
         else:
-            least, _ = self.fitted.probabilities
+            least = self.fitted.least_proba
             there = allowed[own] & (proba[own] >= (0 if least is None else least[label])) & ~broken
             if config.kappa or noise:
-                there &= margin_of(proba, allowed, config.kappa, least, noise) > 0
+                asked = None if least is None else np.broadcast_to(least, proba.shape)
+                there &= margin_of(proba, allowed, config.kappa, asked, noise) > 0
         done = at[there]
         first = done[np.searchsorted(self.group, self.group[done]) == done]
         self.unsolved[done] = False
@@ -124,7 +125,7 @@ class Lines:
                 n_changes=int(counts[i]),
                 cost=float(solved.cost[i]),
                 ruled=ruled,
-            ) + self._unmet(i, solved)
+            ) + self._unmet(i, task, solved)
 
     def certify(self, first: Array, n: int, proofs: Proofs) -> None:
         """Put in what is proved of the first lines (m,) of rows with n lines each.
@@ -178,18 +179,17 @@ class Lines:
         original = [None if label < 0 else classes[label] for label in self.answer.label]
         return Certificate(bound, exact, np.array(original, dtype=object), message, spent)
 
-    def _unmet(self, i: int, solved: Solved) -> str:
+    def _unmet(self, i: int, task: Task, solved: Solved) -> str:
         """What a line that has an answer misses of what is wished for, in words."""
         floors = self.fitted.guide.floors
-        label, (_, wished) = solved.label[i], self.fitted.probabilities
-        asks = self.intervals is None and wished is not None
+        label = solved.label[i]
         return wishes_in_words(
             float(solved.typicality[i]),
             float(solved.stability[i]),
             float(solved.proba[i, label]),
             typical=float(solved.least_typicality[i]),
             stable=floors.least_stability.least,
-            probable=float(wished[label]) if asks and wished is not None else 0.0,
+            probable=0.0 if task.wished is None else float(task.wished[i, label]),
         )
 
     def _reached(self, solved: Solved, i: int, line: int) -> Any:
