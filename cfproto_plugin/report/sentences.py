@@ -54,7 +54,11 @@ def quality(line: Explanation) -> str:
     if not line.found[0] or math.isnan(line.stability[0]) or math.isnan(line.typicality[0]):
         return ""
     stable, typical = percent(float(line.stability[0])), percent(float(line.typicality[0]))
-    return f"{stable} of slightly different copies keep the class; {typical} of its rows are no more typical of it."
+    label = line.counterfactual_class[0]
+    return (
+        f"{stable} of slightly different copies keep the class; it is at least as typical of {label} as {typical} of "
+        "its training rows."
+    )
 
 
 def _no_answer(line: Explanation) -> str:

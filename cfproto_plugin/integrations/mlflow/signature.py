@@ -24,6 +24,9 @@ def example_of(explainer: CounterfactualExplainer) -> Any:
     rows = to_pandas(take(known(explainer).data, np.arange(_EXAMPLES)))
     if library_of(rows) is None and rows.dtype.kind not in _NUMBERS:
         return load_pandas().DataFrame(rows, columns=[f"x{j}" for j in range(rows.shape[1])]).infer_objects()
+    if hasattr(rows, "select_dtypes"):  # MLflow cannot compare categories with the signature that it made of them
+        kinds = {name: rows[name].cat.categories.dtype for name in rows.select_dtypes("category")}
+        return rows.astype({name: kind for name, kind in kinds.items() if kind.kind not in "iub"})
     return rows
 
 
