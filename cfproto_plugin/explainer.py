@@ -196,7 +196,7 @@ class CounterfactualExplainer:
         fitted = self._require_fitted()
         wanted = None if lines.intervals is None else lines.intervals.take(todo)
         own, config, tuning = lines.answer.label[todo], fitted.config, fitted.tuning
-        least, wished = fitted.probabilities(lines.answer.proba[todo, own]) if wanted is None else (None, None)
+        least, wished = fitted.probabilities if wanted is None else (None, None)
         task = Task(rows, lines.allowed[todo], lines.group[todo], own, model.space, config, tuning, wanted)
         return Judge(
             replace(task, least=least, wished=wished), model, fitted.guide.floors, fitted.guide.plan.path_theta
@@ -319,7 +319,7 @@ class CounterfactualExplainer:
                 pace,
                 given=given,
                 noise=fitted.noise_of(given.table.dtype),
-                by_proba=fitted.least_proba is not None,
+                by_proba=fitted.probabilities[0] is not None,
                 ends=None if intervals is None else intervals.ends,
             )
 

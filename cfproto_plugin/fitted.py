@@ -137,20 +137,9 @@ class Fitted:
         )
 
     @property
-    def least_proba(self) -> Array | None:
-        """What the probability of every class (k,) of an answer must be; None for nothing."""
-        return self.probabilities(np.zeros(0))[0]
-
-    def probabilities(self, own: Array) -> tuple[Array | None, Array | None]:
-        """That, and what is wished for (n, k) of rows to whose own classes the model gives these probabilities (n,).
-
-        By default no more: a row of which the model is not sure need not become one of which it is.
-        """
-        least, wished = self.guide.floors.probabilities(self.config.min_proba, len(self.classes))
-        if wished is None:
-            return least, None
-        most = own if self.config.min_confidence is None else np.ones(len(own))
-        return least, np.maximum(np.minimum(wished, most[:, None]), 0.0 if least is None else least)
+    def probabilities(self) -> tuple[Array | None, Array | None]:
+        """What the probability of every class (k,) of an answer must be, and what is wished for; None for nothing."""
+        return self.guide.floors.probabilities(self.config.min_proba, len(self.classes))
 
     @property
     def said(self) -> Said:

@@ -74,11 +74,10 @@ class Lines:
         if self.intervals is not None:
             there = ~broken & (self.intervals.take(at).best(proba, config.kappa, noise)[0] > 0)
         else:
-            least = self.fitted.least_proba
+            least, _ = self.fitted.probabilities
             there = allowed[own] & (proba[own] >= (0 if least is None else least[label])) & ~broken
             if config.kappa or noise:
-                asked = None if least is None else np.broadcast_to(least, proba.shape)
-                there &= margin_of(proba, allowed, config.kappa, asked, noise) > 0
+                there &= margin_of(proba, allowed, config.kappa, least, noise) > 0
         done = at[there]
         first = done[np.searchsorted(self.group, self.group[done]) == done]
         self.unsolved[done] = False
@@ -125,7 +124,7 @@ class Lines:
                 n_changes=int(counts[i]),
                 cost=float(solved.cost[i]),
                 ruled=ruled,
-            ) + self._unmet(i, task, solved)
+            ) + self._unmet(i, solved)
 
     def certify(self, first: Array, n: int, proofs: Proofs) -> None:
         """Put in what is proved of the first lines (m,) of rows with n lines each.
@@ -179,17 +178,18 @@ class Lines:
         original = [None if label < 0 else classes[label] for label in self.answer.label]
         return Certificate(bound, exact, np.array(original, dtype=object), message, spent)
 
-    def _unmet(self, i: int, task: Task, solved: Solved) -> str:
+    def _unmet(self, i: int, solved: Solved) -> str:
         """What a line that has an answer misses of what is wished for, in words."""
         floors = self.fitted.guide.floors
-        label = solved.label[i]
+        label, (_, wished) = solved.label[i], self.fitted.probabilities
+        asks = self.intervals is None and wished is not None
         return wishes_in_words(
             float(solved.typicality[i]),
             float(solved.stability[i]),
             float(solved.proba[i, label]),
             typical=float(solved.least_typicality[i]),
             stable=floors.least_stability.least,
-            probable=0.0 if task.wished is None else float(task.wished[i, label]),
+            probable=float(wished[label]) if asks and wished is not None else 0.0,
         )
 
     def _reached(self, solved: Solved, i: int, line: int) -> Any:

@@ -30,7 +30,7 @@ def margin_of(
     """By how much the best allowed class leads every other and kappa: (n,), positive where the class is another.
 
     proba: (n, k). allowed: (n, k) bool. noise: what the lead must exceed, so that the same row in another batch has the
-    same class; without it, and without kappa, a tie goes to the first of the largest columns. sure: (n, k) what the
+    same class; without it, and without kappa, a tie goes to the first of the largest columns. sure: (k,) what the
     probability of every class must be: the margin is no more than what the class has above that. error: how far proba
     may be from the model's own. Where all classes are allowed, it is the largest probability.
     """
@@ -47,7 +47,7 @@ def margin_of(
         margin[tied] = np.where(allowed[tied, proba[tied].argmax(axis=1)], _LEAST, 0)
     if sure is None:
         return np.asarray(margin)
-    asked = np.nextafter(sure, 0)[np.arange(len(proba)), np.where(allowed, proba, -np.inf).argmax(axis=1)]
+    asked = np.nextafter(sure, 0)[np.where(allowed, proba, -np.inf).argmax(axis=1)]
     return np.asarray(np.minimum(margin, inside - error - asked))
 
 
@@ -108,11 +108,10 @@ class Judge:
         unlimited = task.config.max_changes is None and task.others is None
         self._bounds_suffice = unlimited and task.space.rules.bounds_suffice
 
-    def sure(self, row: Array, *, wish: bool = True) -> Array | None:
-        """(m, k) what the probability of every class should be, or must be without the wish; None for nothing."""
-        if wish and self.task.wished is not None:
-            return np.asarray(self.task.wished[row])
-        return None if self.task.least is None else np.broadcast_to(self.task.least, (len(row), len(self.task.least)))
+    @property
+    def sure(self) -> Array | None:
+        """(k,) what the probability of every class should be; None for nothing."""
+        return self.task.least if self.task.wished is None else self.task.wished
 
     def decode(self, z: Array, row: Array, goal: Array | None = None, *, limited: bool = True) -> tuple[Array, Array]:
         """Search points (m, D), or several (m, q, D) per entry of row: their table values, and their cost.
@@ -210,14 +209,14 @@ class Judge:
         if self.task.intervals is not None:  # about probabilities, whatever the model decides
             margin, _ = self.task.intervals.take(row).best(proba, self._config.kappa, lead)
             return np.where(np.isnan(margin), _FAILED, margin)
-        sure = self.sure(row, wish=wish)
+        sure = self.sure if wish else self.task.least
         margin = margin_of(proba, allowed, self._config.kappa, sure, lead, error)
         margin = np.where(np.isnan(margin), _FAILED, margin)
         if decision is None:
             return margin
         margin = np.where(decision < 0, _FAILED, margin)
         at = np.arange(len(row)), decision
-        good = allowed[at] if sure is None else allowed[at] & (proba[at] >= sure[at])
+        good = allowed[at] if sure is None else allowed[at] & (proba[at] >= sure[decision])
         return np.where(good, np.maximum(margin, _LEAST), np.minimum(margin, -_LEAST))
 
     def slope(self, proba: Array, row: Array) -> tuple[Array, Array]:

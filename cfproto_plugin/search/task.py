@@ -40,7 +40,7 @@ class Task:
     intervals: Intervals | None = None  # of probabilities: they are the target then, and `allowed` only leads there
     others: Others | None = None
     least: Array | None = None  # (k,) the probability that an answer of every class must have; None for none
-    wished: Array | None = None  # (n, k) that it should have; None if there is no such wish
+    wished: Array | None = None  # (k,) that it should have; None if there is no such wish
     lead: Array | None = None  # (n, D) points whose nearest prototypes lead the search, in place of those of the rows
 
     @property
@@ -84,7 +84,6 @@ class Task:
             config=config,
             intervals=None if self.intervals is None else self.intervals.take(lines),
             others=None if self.others is None else self.others.take(lines),
-            wished=None if self.wished is None else self.wished[lines],
             lead=None if self.lead is None else self.lead[lines],
         )
 

@@ -50,7 +50,7 @@ def test_a_lead_within_the_noise_is_no_other_class():
 def test_min_proba_is_reached_or_the_margin_is_negative():
     allowed = np.array([[False, True]] * 3)
     proba = np.array([[0.21, 0.79], [0.2, 0.8], [0.1, 0.9]])
-    assert (margin_of(proba, allowed, 0.0, np.full(proba.shape, 0.8)) > 0).tolist() == [False, True, True]
+    assert (margin_of(proba, allowed, 0.0, np.full(proba.shape[1], 0.8)) > 0).tolist() == [False, True, True]
 
 
 @pytest.mark.parametrize("k", [2, 3])

@@ -189,7 +189,7 @@ def _shortfall(judge: Judge, table: Array, row: Array, answer: Answer) -> float:
     found, label = float(judge.shortfall(table, row)[0]), answer.label[0]
     if judge.task.wished is None:
         return found
-    return found + max(0.0, float(judge.task.wished[row[0], label] - answer.proba[0, label]) - _ROUNDING)
+    return found + max(0.0, float(judge.task.wished[label] - answer.proba[0, label]) - _ROUNDING)
 
 
 def _replace(judge: Judge, solved: Solved, line: int, point: Known, goal: Array | None) -> None:

@@ -133,12 +133,12 @@ def _missing(judge: Judge, row: Array, z: Array) -> tuple[Array, Array]:
     margin, slope = judge.slope(proba, row)
     gradient, spare = pullback(slope), _SPARE + judge.model.noise.lead
     missing = spare + _spread(judge, gradient) - margin
-    sure = judge.sure(row)
+    sure = judge.sure
     if sure is None or judge.task.intervals is not None:
         return missing, gradient
     at = np.arange(len(row)), np.where(judge.task.allowed[row], proba, -np.inf).argmax(axis=1)
     alone = np.zeros_like(proba)
     alone[at] = 1
-    second, lacks = pullback(alone), spare + sure[at] - proba[at]
+    second, lacks = pullback(alone), spare + sure[at[1]] - proba[at]
     farther = lacks * np.linalg.norm(gradient, axis=1) > missing * np.linalg.norm(second, axis=1)
     return np.where(farther, lacks, missing), np.where(farther[:, None], second, gradient)
