@@ -46,16 +46,16 @@ class SearchConfig:
     polish: whether what the method found is improved on the same objective. None is True for tables searched by the
         path, else False.
     max_changes: the most columns that may differ. few_changes: what each changed column costs beside its distance, in
-        units of beta·L1 + L2; None is 0.5 for tables searched by the path if the model splits columns, as trees do, 1
+        units of beta·L1 + L2; None is 0.3 for tables searched by the path if the model splits columns, as trees do, 1
         for tables if it does not and would change all of them a little, else 0. min_proba: the least probability of the
         new class.
     min_typicality: the least share of the new class's training rows that are at least as isolated among their like as
         the counterfactual is among them, or that of the row in its own class if that is less. min_stability: the least
         share of copies with noise that keep the new class; noise: theirs, in standard deviations of the training data.
         min_confidence: the least share of training rows of whose class the model is at most as sure as of the new class
-        of the counterfactual. The three are rules if given. None is 0.1, 0.9 and 0.02 for tables searched by the path,
-        as a wish: a row that cannot reach them gets the answer that comes nearest to them. 0 is off, and so is None
-        elsewhere. strict: False makes wishes of those that are given, too, and True rules of all three.
+        of the counterfactual; None is 0. The three are rules if given. None is 0.1 and 0.9 for the others on tables
+        searched by the path, as a wish: a row that cannot reach them gets the answer that comes nearest to them. 0 is
+        off, and so is None elsewhere. strict: False makes wishes of those that are given, too, and True rules of all.
     certify: for models of trees: "bound" adds a lower bound of the objective to every answer, below which there is no
         admissible counterfactual; "optimal" goes on until the answer is proved to be the best, replaces it by a better
         one where there is one, and ends with the time budget, or after a minute a row.
@@ -83,7 +83,7 @@ class SearchConfig:
     min_typicality: float | None = None
     min_stability: float | None = None
     min_confidence: float | None = None
-    noise: float = 0.04
+    noise: float = 0.1
     strict: bool | None = None
     certify: Literal["bound", "optimal"] | None = None
     fallback: bool = True
@@ -133,7 +133,7 @@ class SearchConfig:
     @classmethod
     def stable(cls, **overrides: Any) -> SearchConfig:
         """Farther from the boundary: models that are fitted again mostly agree. All floors are wishes."""
-        return cls._preset({"noise": 0.2, "min_confidence": 0.4, "strict": False}, overrides)
+        return cls._preset({"noise": 0.4, "min_confidence": 0.4, "strict": False}, overrides)
 
     @classmethod
     def _preset(cls, settings: dict[str, Any], overrides: dict[str, Any]) -> SearchConfig:

@@ -205,7 +205,6 @@ def _situation(models: Models, columns: Columns, *, latent: bool, splits: bool) 
         latent=latent,
         table=len(columns.shape) == 1,
         splits=splits,
-        decides=models.classifier.labels is not None,
         differences=any(other is not None and other.vjp is None for other in (models.encoder, models.autoencoder)),
     )
 
