@@ -832,14 +832,44 @@ def tree_of_declared_gigabytes(source, place):
     return consistent(source, place, change=change, part="model")
 
 
+def with_classes(source, place, count):
+    def edit(found):
+        found["learner"]["learner_model_param"]["num_class"] = count
+
+    return consistent(source, place, change=in_json(edit), part="model")
+
+
 @case("it declares 1000000000 classes for 5 trees")
 def model_of_very_many_classes(source, place):
-    def change(text):
-        found = json.loads(text)
-        found["learner"]["learner_model_param"]["num_class"] = "1000000000"
-        return json.dumps(found).encode()
+    return with_classes(source, place, "1000000000")
 
-    return consistent(source, place, change=change, part="model")
+
+@case("it declares 9999 classes for 5 trees")
+def model_of_classes_without_a_tree(source, place):
+    return with_classes(source, place, "9999")
+
+
+def with_rounds(source, place, starts):
+    def edit(found):
+        found["learner"]["attributes"]["best_iteration"] = "1"
+        found["learner"]["gradient_booster"]["model"]["iteration_indptr"] = starts
+
+    return consistent(source, place, change=in_json(edit), part="model")
+
+
+@case("its rounds start at the trees .* expected numbers that rise from 0 to 5")
+def model_of_rounds_before_its_first_tree(source, place):
+    return with_rounds(source, place, [-100_000, 1, 2, 3, 4, 5])
+
+
+@case("its rounds start at the trees")
+def model_of_rounds_beyond_its_last_tree(source, place):
+    return with_rounds(source, place, [0, 1, 2, 3, 4, 10**6])
+
+
+@case("its rounds start at the trees")
+def model_of_rounds_that_fall(source, place):
+    return with_rounds(source, place, [0, 4, 3, 2, 4, 5])
 
 
 @case("does not read safely")
