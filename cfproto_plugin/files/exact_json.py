@@ -152,7 +152,10 @@ def _read_array(value: dict[str, Any]) -> Any:
     if dtype.kind in "OS":
         x = np.fromiter(decode(value["data"]), dtype)
     else:
-        x = np.array(value["data"], dtype=np.int64 if dtype.kind in "mM" else dtype).view(dtype)
+        kept, data = np.dtype(np.int64) if dtype.kind in "mM" else dtype, value["data"]
+        if isinstance(data, np.ndarray) and data.dtype != kept:
+            raise InputError(f"an array of {dtype} holds numbers of {data.dtype}; expected {kept}")
+        x = np.asarray(data, dtype=kept).view(dtype)
     return x.reshape(value["shape"])[()]
 
 
@@ -183,11 +186,14 @@ def _read_extension(value: dict[str, Any]) -> Any:
 def _read_dtype(dtype: Any) -> Any:
     pd = load_pandas()
     if isinstance(dtype, str):
-        return dtype
+        found = pd.api.types.pandas_dtype(dtype)
+        if isinstance(found, np.dtype):
+            raise InputError(f"a column has the dtype {dtype[:40]!r}; expected one of pandas")
+        return found
     if "arrow" in dtype:
         return pd.ArrowDtype(arrow_type(dtype["arrow"]))
     if "sparse" in dtype:
-        return pd.SparseDtype(np.dtype(dtype["sparse"]), decode(dtype["fill_value"]))
+        return pd.SparseDtype(_dtype(dtype["sparse"], []), decode(dtype["fill_value"]))
     return _read_string(dtype)
 
 

@@ -19,13 +19,17 @@ _NODES = (
     *("loss_changes", "sum_hessian"),
 )
 _MOST_CATEGORIES = 2**24
+_FEW_BRACKETS = 1000
 _MOST_GROUPS = 10_000  # classes of a model without trees
 
 
 def check_json(path: Path) -> None:
     """Raise InputError if the trees of a model are none, or if its sizes do not belong together."""
     try:
-        learner = json.loads(path.read_bytes())["learner"]
+        text = path.read_bytes()
+        brackets = text.count(b"[") + text.count(b"{")  # a list takes far more memory than text; a tree has about 20
+        _require(brackets <= _FEW_BRACKETS + len(text) // 10, f"it has {brackets:,} lists in {len(text):,} bytes")
+        learner = json.loads(text)["learner"]
         columns, booster = int(learner["learner_model_param"]["num_feature"]), learner["gradient_booster"]
         groups = max(1, *(int(learner["learner_model_param"].get(name, 1)) for name in ("num_class", "num_target")))
         if booster["name"] == "gblinear":
@@ -48,8 +52,8 @@ def check_json(path: Path) -> None:
         for tree in trees:
             _check_tree(tree, columns, groups)
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError, AttributeError) as error:
-        text = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-        raise InputError(f"{path.name} is no model that XGBoost wrote: {text}") from error
+        why = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+        raise InputError(f"{path.name} is no model that XGBoost wrote: {why}") from error
 
 
 def _check_rounds(starts: Any, trees: int) -> None:
