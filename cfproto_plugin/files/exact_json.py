@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cfproto_plugin.errors import InputError
-from cfproto_plugin.files.exact_cells import CELLS, name_of
+from cfproto_plugin.files.exact_cells import CELLS, name_of, zone_text
 from cfproto_plugin.files.exact_tables import arrow_text, arrow_type, dictionary_column, levels_of, type_of, type_text
 from cfproto_plugin.helpers.kinds import cells_of, library_of, load_pandas, names_of
 from cfproto_plugin.helpers.native import native_column, native_frame, types_of
@@ -122,6 +122,8 @@ def _encode_dtype(dtype: Any) -> Any:
         return {"storage": dtype.storage, "na_value": encode(dtype.na_value, "dtype")}
     if hasattr(dtype, "fill_value"):
         return {"sparse": np.dtype(dtype.subtype).str, "fill_value": encode(dtype.fill_value, "dtype")}
+    if hasattr(dtype, "tz"):
+        zone_text(dtype.tz, lambda name: load_pandas().DatetimeTZDtype(dtype.unit, name))
     return str(dtype)
 
 

@@ -100,6 +100,40 @@ def test_a_loaded_explainer_can_be_saved_again_and_is_the_same_file(boosted, tmp
     assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
 
 
+@skops
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_in_the_order_of_fortran_give_the_same_to_the_last_bit(tmp_path, dtype):
+    rng = np.random.default_rng(0)
+    x = np.asfortranarray(rng.gamma(2.0, size=(300, 8)) * 10.0 ** rng.integers(-2, 3, 8), dtype=dtype)
+    explainer = CounterfactualExplainer(LogisticRegression(max_iter=3000).fit(x, x[:, 0] > np.median(x[:, 0]))).fit(x)
+    explainer.save(tmp_path / "a.zip")
+    found = load(tmp_path / "a.zip")
+    assert found.fitted_.data.flags.f_contiguous == explainer.fitted_.data.flags.f_contiguous
+    assert_same(found, explainer, x[:20])
+
+
+@pytest.mark.parametrize("place", ["index", "column", "cells", "moments"])
+def test_a_time_zone_without_a_name_is_refused_at_save(tmp_path, place):
+    from dateutil import tz
+
+    when = pd.date_range("2020", periods=60, tz=tz.gettz("Europe/Berlin"))
+    x = pd.DataFrame({"n": np.random.default_rng(0).normal(size=60)})
+    if place == "index":
+        x.index = when
+    else:
+        cells = [each.to_pydatetime() for each in when] if place == "moments" else list(when)
+        x["when"] = when if place == "column" else pd.Series(cells, dtype=object)
+
+    def model(rows):
+        score = 1 / (1 + np.exp(-np.asarray(rows["n"], dtype=float)))
+        return np.column_stack([1 - score, score])
+
+    explainer = CounterfactualExplainer(model, features=Features(immutable=tuple(x.columns[1:]))).fit(x)
+    with pytest.raises(InputError, match=r"time zone tzfile.*use one of zoneinfo"):
+        explainer.save(tmp_path / "a.zip", model="reference")
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_model_is_not_asked_about_the_training_rows_again(data, tmp_path):
     asked = []
 
