@@ -17,7 +17,7 @@ from cfproto_plugin.files.arrays import read_arrays
 from cfproto_plugin.files.bounds import check_bounds
 from cfproto_plugin.files.exact_json import decode
 from cfproto_plugin.files.models import restore
-from cfproto_plugin.files.package import Package, opened_package
+from cfproto_plugin.files.package import Package, PartMissingError, opened_package
 from cfproto_plugin.files.record import ROLES, Record
 from cfproto_plugin.files.references import Lookup
 from cfproto_plugin.files.said import said_from
@@ -25,6 +25,7 @@ from cfproto_plugin.files.strict import read_json
 from cfproto_plugin.files.versions import differences, versions_of
 
 _Settings = TypeVar("_Settings", Features, SearchConfig)
+_TRIES = 3  # to read a folder
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,16 @@ class Handed:
 
 
 def read_record(path: Path, handed: Handed, max_bytes: int) -> Record:
-    """Read what `write_record` wrote."""
+    """Read what `write_record` wrote; again if it is replaced meanwhile, by a save to the same folder."""
+    for _ in range(_TRIES - 1):
+        try:
+            return _read_record(path, handed, max_bytes)
+        except PartMissingError:
+            continue
+    return _read_record(path, handed, max_bytes)
+
+
+def _read_record(path: Path, handed: Handed, max_bytes: int) -> Record:
     with opened_package(path, max_bytes) as package:
         arrays = read_arrays(package.read("arrays"), f"the arrays of {package.what}")
         used: set[int] = set()

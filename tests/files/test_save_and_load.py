@@ -7,6 +7,7 @@ import os
 import pickletools
 import stat
 import sys
+import time
 import warnings
 import zipfile
 from dataclasses import replace
@@ -208,6 +209,90 @@ def test_what_a_killed_save_left_is_replaced(function, tmp_path):
     (tmp_path / "a" / "manifest.json").unlink()
     function.save(tmp_path / "a", model="reference")
     assert load(tmp_path / "a", by_first).fitted_ is not None
+
+
+@pytest.fixture
+def three(data):
+    """Explainers that differ in their rows and rules."""
+    return [
+        CounterfactualExplainer(by_first, features=Features(immutable=[at])).fit(data[0][at * 9 :]) for at in (1, 2, 3)
+    ]
+
+
+def test_two_saves_to_one_folder_at_once_leave_one_explainer_complete(three, tmp_path, monkeypatch):
+    first, second, third = three
+    path, real, waiting = tmp_path / "a", package._put, [second]
+    first.save(path, model="reference")
+
+    def put(place):
+        if place.name == "manifest.json" and waiting:
+            waiting.pop().save(path, model="reference")  # another process is faster
+        return real(place)
+
+    monkeypatch.setattr(package, "_put", put)
+    third.save(path, model="reference")
+    assert load(path, by_first).features.immutable == (3,)
+
+
+def test_what_a_killed_save_left_is_removed_after_a_day(three, tmp_path):
+    path = tmp_path / "a"
+    three[0].save(path, model="reference")
+    (path / "manifest.json").unlink()
+    old, young = path / "explainer-000000000000.json", path / "explainer-000000000001.json"
+    for each, age in ((old, 25), (young, 1)):
+        each.touch()
+        os.utime(each, (time.time() - age * 3600,) * 2)
+    three[1].save(path, model="reference")
+    assert not old.exists()
+    assert young.exists()
+
+
+def test_cleaning_up_after_a_save_leaves_the_parts_of_another_that_is_under_way(three, tmp_path, monkeypatch):
+    first, second, third = three
+    path, real, waiting = tmp_path / "a", package._put, [first]
+    second.save(path, model="reference")
+
+    def put(place):
+        if place.name == "manifest.json" and waiting:
+            waiting.pop()
+            second.save(path, model="reference")
+            third.save(path, model="reference")
+        return real(place)
+
+    monkeypatch.setattr(package, "_put", put)
+    first.save(path, model="reference")
+    assert load(path, by_first).features.immutable == (1,)
+
+
+def test_an_explainer_that_is_replaced_while_it_is_read_is_read_again(three, tmp_path, monkeypatch):
+    path, real, waiting = tmp_path / "a", package._checked, [three[1]]
+    three[0].save(path, model="reference")
+
+    def checked(*given):
+        found = real(*given)
+        if waiting:
+            waiting.pop().save(path, model="reference")
+        return found
+
+    monkeypatch.setattr(package, "_checked", checked)
+    assert load(path, by_first).features.immutable == (2,)
+
+
+def test_a_part_that_vanishes_again_and_again_is_our_error(function, tmp_path, monkeypatch):
+    path, real = tmp_path / "a", package._checked
+    function.save(path, model="reference")
+    kept = {each.name: each.read_bytes() for each in path.iterdir()}
+
+    def checked(*given):
+        for name, text in kept.items():
+            (path / name).write_bytes(text)
+        found = real(*given)
+        next(path.glob("arrays-*")).unlink()
+        return found
+
+    monkeypatch.setattr(package, "_checked", checked)
+    with pytest.raises(FileError, match=r"arrays-.*npz' cannot be read \(No such file"):
+        load(path, by_first)
 
 
 def test_a_folder_of_somebody_else_is_never_touched(function, tmp_path):
