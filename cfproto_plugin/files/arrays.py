@@ -27,7 +27,8 @@ def write_arrays(arrays: Sequence[Array]) -> bytes:
     members = {}
     for at, array in enumerate(arrays):
         file = io.BytesIO()
-        npy.write_array(file, array if array.flags.f_contiguous else np.asarray(array, order="C"), version=(1, 0), allow_pickle=False)
+        ordered = array if array.flags.f_contiguous else np.asarray(array, order="C")
+        npy.write_array(file, ordered, version=(1, 0), allow_pickle=False)
         members[f"{at}.npy"] = file.getvalue()
     file = io.BytesIO()
     write_zip(file, members, deflate=False)

@@ -27,7 +27,9 @@ def check_bounds(content: Any) -> None:
             what, count = _declared(value)
             total += count
             if total > MOST:
-                raise InputError(f"{what} declares {count:,} bytes, {total:,} with those before; at most {MOST:,} in all")
+                raise InputError(
+                    f"{what} declares {count:,} bytes, {total:,} with those before; at most {MOST:,} in all"
+                )
             inner = [item for name, item in value.items() if not (name == "index" and _has_rows(value))]
         waiting += [item for item in inner if isinstance(item, (dict, list))]
 

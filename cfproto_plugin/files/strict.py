@@ -11,6 +11,7 @@ from cfproto_plugin.errors import FileError
 
 MOST_VALUES = 2**24  # in one JSON text; each takes about a hundred bytes of memory
 
+
 def read_json(text: bytes, what: str, hook: Callable[[dict[str, Any]], Any] = lambda found: found) -> Any:
     """The value of a JSON text. what: its name, for messages. hook: makes something else of an object."""
     check_values(text, what)

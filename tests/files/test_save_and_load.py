@@ -401,6 +401,23 @@ def test_a_model_that_its_file_does_not_keep_is_saved_by_reference(data, tmp_pat
 
 
 @pytest.mark.needs("torch")
+def test_a_parameter_of_torch_may_be_called_file(tmp_path):
+    import torch
+    from cfproto_adapters.files import load_state, save_state
+
+    class Module(torch.nn.Module):
+        def __init__(self, value):
+            super().__init__()
+            self.file = torch.nn.Parameter(torch.full((2, 3), value))
+            self.allow_pickle = torch.nn.Parameter(torch.tensor(value))
+
+    save_state(Module(2.0), tmp_path / "a.state")
+    found = load_state(tmp_path / "a.state", model=Module(0.0))
+    assert torch.equal(found.file, torch.full((2, 3), 2.0))
+    assert found.allow_pickle == 2.0
+
+
+@pytest.mark.needs("torch")
 def test_weights_of_torch_go_into_a_copy_of_the_module_that_is_given(tmp_path, data):
     import torch
     from saved_cases import net
@@ -617,6 +634,31 @@ def test_the_limit_of_size_is_the_callers(function, tmp_path):
     function.save(tmp_path / "a.zip", model="reference")
     with pytest.raises(FileError, match=r"at most 1,000 are read. If you trust it, pass a larger max_bytes"):
         load(tmp_path / "a.zip", by_first, max_bytes=1000)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        *(({"max_bytes": each}, "max_bytes is .* whole number") for each in ("x", None, True, 1.5, 0)),
+        *(({"trusted": each}, "trusted is .* expected names") for each in (5, None, [5], [["a"]])),
+        *(({"functions": each}, "functions is .* expected a dict") for each in (5, [1], "abc", {1: 2})),
+        *(({"path": each}, "path is .* expected text") for each in (5, None, b"a.zip")),
+    ],
+)
+def test_what_load_is_given_is_checked(function, tmp_path, given, words):
+    function.save(tmp_path / "a.zip", model="reference")
+    with pytest.raises(InputError, match=words):
+        load(**{"path": tmp_path / "a.zip", "model": by_first, **given})
+
+
+@pytest.mark.parametrize("limit", ["bounds.MOST", "strict.MOST_VALUES"])
+def test_data_that_could_not_be_read_again_is_not_written(tmp_path, monkeypatch, limit):
+    x = pd.DataFrame(np.linspace(-1, 1, 60)[:, None])  # the names of its columns are a range
+    explainer = CounterfactualExplainer(by_first).fit(x)
+    monkeypatch.setattr(f"cfproto_plugin.files.{limit}", 10)
+    with pytest.raises(FileError, match="at most 10"):
+        explainer.save(tmp_path / "a.zip", model="reference")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(("limit", "words"), [("_MOST_ZIPPED", "save to a folder"), ("_MOST_JSON", "fewer rows")])
