@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -210,7 +209,7 @@ class CounterfactualExplainer:
         and `load` is given them. An explainer that is there already is replaced at once, or not at all.
         """
         settings = {name: getattr(self, name) for name in saving.SETTINGS}
-        return saving.save(settings, self._require_fitted(), Path(path), model)
+        return saving.save(settings, self._require_fitted(), saving.as_path(path), model)
 
     @classmethod
     def load(
@@ -234,9 +233,9 @@ class CounterfactualExplainer:
         functions: by name, those of relations. trusted: names of types that a model file may restore, and of functions
         (module:name) that may be imported. max_bytes: the largest file, unpacked, that is read.
         """
-        names = (trusted,) if isinstance(trusted, str) else tuple(trusted)
+        names = saving.check_handed(functions, trusted, max_bytes)
         handed = Handed(model, adapter, encoder, autoencoder, prototypes, distance, functions, names)
-        settings, fitted = saving.load(Path(path), handed, max_bytes)
+        settings, fitted = saving.load(saving.as_path(path), handed, max_bytes)
         found = cls(**settings)
         found.fitted_ = fitted
         return found

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any, get_args
 import numpy as np
 
 from cfproto_plugin.arguments import check_models, check_parts, check_seed
-from cfproto_plugin.checks import shown
+from cfproto_plugin.checks import is_count, shown
 from cfproto_plugin.errors import CfprotoError, FileError, InputError, ModelError
 from cfproto_plugin.files.loading import Handed, read_record
 from cfproto_plugin.files.models import How
@@ -25,6 +26,26 @@ SETTINGS = (*("model", "adapter", "encoder", "autoencoder", "prototypes", "dista
 _TRANSFORMS = ("encoder", "autoencoder")
 _EXAMPLES = 8  # training rows by which an encoder or autoencoder is known
 _ROUNDING = 1e-5  # relative difference of their outputs that another machine or version may make
+
+
+def as_path(path: Any) -> Path:
+    """The path of a file or folder."""
+    if not isinstance(path, (str, os.PathLike)) or not isinstance(os.fspath(path), str):
+        raise InputError(f"path is {shown(path)}; expected text or a pathlib.Path")
+    return Path(path)
+
+
+def check_handed(functions: Any, trusted: Any, max_bytes: Any) -> tuple[str, ...]:
+    """Check what `load` is given; return the names that are trusted."""
+    names = (trusted,) if isinstance(trusted, str) else trusted
+    if not isinstance(names, Collection) or not all(isinstance(name, str) for name in names):
+        raise InputError(f"trusted is {shown(trusted)}; expected names of types or functions, such as ['module:name']")
+    known = {} if functions is None else functions
+    if not isinstance(known, Mapping) or not all(isinstance(key, str) for key in known):
+        raise InputError(f"functions is {shown(functions)}; expected a dict of name to function")
+    if not is_count(max_bytes, 1):
+        raise InputError(f"max_bytes is {shown(max_bytes)}; expected a whole number of at least 1")
+    return tuple(names)
 
 
 def save(settings: dict[str, Any], fitted: Fitted, path: Path, how: How) -> Saved:

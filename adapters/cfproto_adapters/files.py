@@ -105,8 +105,10 @@ def save_state(model: Any, path: Path) -> None:
         if not hasattr(value, "detach"):
             raise InputError(f"the state of the module holds {name!r}, which is no tensor")
         arrays[name] = value.detach().cpu().numpy()
-    with path.open("wb") as file:
-        np.savez(file, **arrays)
+    with zipfile.ZipFile(path, "w") as archive:  # np.savez takes a parameter named "file" for its own
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, array, allow_pickle=False)
 
 
 def load_exported_torch(path: Path, *, model: Any = None, trusted: Sequence[str] = ()) -> Any:

@@ -21,13 +21,14 @@ _DIMENSIONS = 32
 
 
 def write_arrays(arrays: Sequence[Array]) -> bytes:
-    """An npz file with the arrays 0.npy, 1.npy, ..., which numpy.load reads too."""
+    """An npz file with the arrays 0.npy, 1.npy, ..., which numpy.load reads too; each in its own order in memory."""
     if len(arrays) > MOST_ARRAYS:
         raise FileError(f"the data needs {len(arrays):,} arrays; at most {MOST_ARRAYS:,} can be written")
     members = {}
     for at, array in enumerate(arrays):
         file = io.BytesIO()
-        npy.write_array(file, np.asarray(array, order="C"), version=(1, 0), allow_pickle=False)
+        ordered = array if array.flags.f_contiguous else np.asarray(array, order="C")
+        npy.write_array(file, ordered, version=(1, 0), allow_pickle=False)
         members[f"{at}.npy"] = file.getvalue()
     file = io.BytesIO()
     write_zip(file, members, deflate=False)
@@ -50,13 +51,13 @@ def _read(content: bytes, what: str) -> Array:
         raise FileError(f"{what} is an array of objects, which only a pickle can hold; it is not read")
     if dtype.kind not in KINDS or dtype.fields or dtype.subdtype:
         raise FileError(f"{what} is an array of {str(dtype)[:80]}; expected numbers, truth values or dates")
-    if len(shape) > _DIMENSIONS or any(length < 0 for length in shape):
+    if len(shape) > _DIMENSIONS or any(type(length) is not int or length < 0 for length in shape):
         raise FileError(f"{what} has the shape {str(shape)[:80]}; expected lengths of at least 0")
     declared, there = math.prod(shape) * dtype.itemsize, len(content) - file.tell()
     if declared != there:
         raise FileError(f"{what} declares {declared:,} bytes of numbers and holds {there:,}")
     found = np.frombuffer(content, dtype, offset=file.tell()).reshape(shape, order="F" if fortran else "C")
-    return found.copy()
+    return found.copy(order="K")  # sums depend on the order in memory in their last digits
 
 
 def _header(file: io.BytesIO, what: str) -> tuple[tuple[int, ...], bool, Any]:

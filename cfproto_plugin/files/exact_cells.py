@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from cfproto_plugin.errors import InputError
 from cfproto_plugin.helpers.kinds import load_pandas
 
 
@@ -28,17 +29,36 @@ def name_of(value: Any) -> str:
     return f"{type(value).__module__.partition('.')[0]}.{type(value).__name__}"
 
 
+def zone_text(zone: Any, read: Callable[[str], Any]) -> str:
+    """The name of a time zone, if it can be read back: those of zoneinfo, pytz and datetime can, dateutil's cannot."""
+    try:
+        read(str(zone))
+    except Exception as error:  # whatever pandas and zoneinfo raise for what is no name
+        raise InputError(
+            f"the time zone {zone!r} has no name by which it could be read again; use one of zoneinfo, such as "
+            "ZoneInfo('Europe/Berlin')"
+        ) from error
+    return str(zone)
+
+
 def _zone(value: dt.datetime) -> str | None:
-    return None if value.tzinfo is None else str(value.tzinfo)
+    return None if value.tzinfo is None else zone_text(value.tzinfo, _zone_of)
+
+
+def _pandas_zone(value: Any) -> str | None:
+    return None if value.tz is None else zone_text(value.tz, load_pandas().Timestamp(0, tz="UTC").tz_convert)
+
+
+def _zone_of(text: str) -> Any:
+    """None: the offset of the moment says all."""
+    from zoneinfo import ZoneInfo
+
+    return ZoneInfo(text) if "/" in text else None
 
 
 def _read_datetime(data: list[Any]) -> dt.datetime:
-    moment, zone = dt.datetime.fromisoformat(data[0]), data[1]
-    if zone is None or "/" not in zone:
-        return moment
-    from zoneinfo import ZoneInfo
-
-    return moment.astimezone(ZoneInfo(zone))
+    moment, zone = dt.datetime.fromisoformat(data[0]), None if data[1] is None else _zone_of(data[1])
+    return moment if zone is None else moment.astimezone(zone)
 
 
 def _read_timestamp(data: list[Any]) -> Any:
@@ -63,7 +83,7 @@ CELLS: dict[str, Cell] = {
     "decimal.Decimal": Cell(str, Decimal),
     "fractions.Fraction": Cell(lambda v: [v.numerator, v.denominator], _read_fraction),
     "uuid.UUID": Cell(str, UUID),
-    "pandas.Timestamp": Cell(lambda v: [int(v.asm8.view("i8")), v.unit, _zone(v)], _read_timestamp),
+    "pandas.Timestamp": Cell(lambda v: [int(v.asm8.view("i8")), v.unit, _pandas_zone(v)], _read_timestamp),
     "pandas.Timedelta": Cell(
         lambda v: [int(v.asm8.view("i8")), v.unit], lambda data: load_pandas().Timedelta(data[0], unit=data[1])
     ),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cfproto_plugin.errors import InputError
-from cfproto_plugin.files.exact_cells import CELLS, name_of
+from cfproto_plugin.files.exact_cells import CELLS, name_of, zone_text
 from cfproto_plugin.files.exact_tables import arrow_text, arrow_type, dictionary_column, levels_of, type_of, type_text
 from cfproto_plugin.helpers.kinds import cells_of, library_of, load_pandas, names_of
 from cfproto_plugin.helpers.native import native_column, native_frame, types_of
@@ -122,6 +122,8 @@ def _encode_dtype(dtype: Any) -> Any:
         return {"storage": dtype.storage, "na_value": encode(dtype.na_value, "dtype")}
     if hasattr(dtype, "fill_value"):
         return {"sparse": np.dtype(dtype.subtype).str, "fill_value": encode(dtype.fill_value, "dtype")}
+    if hasattr(dtype, "tz"):
+        zone_text(dtype.tz, lambda name: load_pandas().DatetimeTZDtype(dtype.unit, name))
     return str(dtype)
 
 
@@ -152,7 +154,10 @@ def _read_array(value: dict[str, Any]) -> Any:
     if dtype.kind in "OS":
         x = np.fromiter(decode(value["data"]), dtype)
     else:
-        x = np.array(value["data"], dtype=np.int64 if dtype.kind in "mM" else dtype).view(dtype)
+        kept, data = np.dtype(np.int64) if dtype.kind in "mM" else dtype, value["data"]
+        if isinstance(data, np.ndarray) and data.dtype != kept:
+            raise InputError(f"an array of {dtype} holds numbers of {data.dtype}; expected {kept}")
+        x = np.asarray(data, dtype=kept).view(dtype)
     return x.reshape(value["shape"])[()]
 
 
@@ -183,11 +188,14 @@ def _read_extension(value: dict[str, Any]) -> Any:
 def _read_dtype(dtype: Any) -> Any:
     pd = load_pandas()
     if isinstance(dtype, str):
-        return dtype
+        found = pd.api.types.pandas_dtype(dtype)
+        if isinstance(found, np.dtype):
+            raise InputError(f"a column has the dtype {dtype[:40]!r}; expected one of pandas")
+        return found
     if "arrow" in dtype:
         return pd.ArrowDtype(arrow_type(dtype["arrow"]))
     if "sparse" in dtype:
-        return pd.SparseDtype(np.dtype(dtype["sparse"]), decode(dtype["fill_value"]))
+        return pd.SparseDtype(_dtype(dtype["sparse"], []), decode(dtype["fill_value"]))
     return _read_string(dtype)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from cfproto_plugin.errors import InputError
@@ -17,6 +18,7 @@ _MADE_WITH = {
     "Array": lambda dtype: {"shape": dtype.size},
 }
 _UNKNOWN = {"Object", "Unknown"}
+_MOST_CELLS = 2**20  # of a cell that is an array
 
 
 def arrow_text(kind: Any) -> str:
@@ -68,6 +70,8 @@ def type_of(library: str, text: Any) -> Any:
     if library == "pyarrow":
         return arrow_type(text)
     made = {key: value for key, value in text.items() if key != "name"}
+    if text.get("name") == "Array":
+        _check_length(made.get("shape"))
     if "inner" in made:
         made["inner"] = type_of(library, made["inner"])
     if "fields" in made:
@@ -77,3 +81,33 @@ def type_of(library: str, text: Any) -> Any:
     if not (isinstance(kind, type) and issubclass(kind, polars.DataType)):
         raise InputError(f"a column has the polars type {str(name)[:40]!r}, which is none")
     return kind(**made) if made else kind()
+
+
+def _check_length(length: Any) -> int:
+    """polars ends the process, or raises what no program catches, for arrays of another length."""
+    if type(length) is not int or not 0 <= length <= _MOST_CELLS:
+        raise InputError(f"a column of arrays has the length {str(length)[:40]}; expected 0 to {_MOST_CELLS:,}")
+    return length
+
+
+def cell_width(library: str, text: Any) -> int:
+    """The bytes that every cell of a column takes, be it missing; 0 where cells take what they hold."""
+    if library == "pyarrow":
+        return _arrow_width(arrow_type(text)) if find_spec("pyarrow") is not None else 0
+    if not isinstance(text, dict):
+        return 0
+    if text.get("name") == "Array":
+        return _check_length(text.get("shape")) * max(8, cell_width(library, text.get("inner")))
+    fields = text.get("fields")
+    return sum(cell_width(library, each[-1]) for each in fields if each) if isinstance(fields, list) else 0
+
+
+def _arrow_width(kind: Any) -> int:
+    types = import_module("pyarrow").types
+    if types.is_fixed_size_binary(kind):
+        return int(kind.byte_width)
+    if types.is_fixed_size_list(kind):
+        return int(kind.list_size) * max(8, _arrow_width(kind.value_type))
+    if types.is_struct(kind):
+        return sum(_arrow_width(kind.field(at).type) for at in range(kind.num_fields))
+    return 0

@@ -11,12 +11,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cfproto_plugin.config import SearchConfig
-from cfproto_plugin.errors import FileError
+from cfproto_plugin.errors import FileError, InputError
 from cfproto_plugin.features import Features
 from cfproto_plugin.files.arrays import read_arrays
+from cfproto_plugin.files.bounds import check_bounds
 from cfproto_plugin.files.exact_json import decode
 from cfproto_plugin.files.models import restore
-from cfproto_plugin.files.package import Package, opened_package
+from cfproto_plugin.files.package import Package, PartMissingError, opened_package
 from cfproto_plugin.files.record import ROLES, Record
 from cfproto_plugin.files.references import Lookup
 from cfproto_plugin.files.said import said_from
@@ -24,6 +25,7 @@ from cfproto_plugin.files.strict import read_json
 from cfproto_plugin.files.versions import differences, versions_of
 
 _Settings = TypeVar("_Settings", Features, SearchConfig)
+_TRIES = 3  # to read a folder
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,19 @@ class Handed:
 
 
 def read_record(path: Path, handed: Handed, max_bytes: int) -> Record:
-    """Read what `write_record` wrote."""
+    """Read what `write_record` wrote; again if it is replaced meanwhile, by a save to the same folder."""
+    for _ in range(_TRIES - 1):
+        try:
+            return _read_record(path, handed, max_bytes)
+        except PartMissingError:
+            continue
+    return _read_record(path, handed, max_bytes)
+
+
+def _read_record(path: Path, handed: Handed, max_bytes: int) -> Record:
     with opened_package(path, max_bytes) as package:
         arrays = read_arrays(package.read("arrays"), f"the arrays of {package.what}")
+        used: set[int] = set()
 
         def joined(found: dict[str, Any]) -> Any:
             if "$npy" not in found:
@@ -51,6 +63,9 @@ def read_record(path: Path, handed: Handed, max_bytes: int) -> Record:
             at = found["$npy"]
             if type(at) is not int or len(found) > 1 or not 0 <= at < len(arrays):
                 raise FileError(f"{package.what} refers to the array {str(at)[:40]!r}; there are {len(arrays)}")
+            if at in used:
+                raise FileError(f"{package.what} refers to the array {at} twice; expected once")
+            used.add(at)
             return arrays[at]
 
         content = read_json(package.read("explainer"), f"the part 'explainer' of {package.what}", joined)
@@ -63,6 +78,10 @@ class _Reading:
     def __init__(self, package: Package, content: Any, handed: Handed, max_bytes: int) -> None:
         self._package, self._handed, self._max_bytes = package, handed, max_bytes
         self._content = self._entries(content, "its content", ("settings", "models", "data", "said", "examples"))
+        try:
+            check_bounds(self._content)
+        except (InputError, ArithmeticError, LookupError, TypeError, ValueError, OSError) as error:
+            raise self._damaged(f"its content cannot be read ({str(error)[:200]})") from error
         self._lookup = Lookup(handed.functions, handed.trusted)
 
     def record(self) -> Record:

@@ -12,6 +12,7 @@ import os
 import re
 import stat
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,7 +31,12 @@ _NAME = re.compile(rf"(?P<part>{'|'.join(PARTS)})(-[0-9a-f]{{12}})?\.[a-z0-9_]{{
 _MOST_MANIFEST = 2**20
 _MOST_JSON = 2**28  # of the part "explainer"
 _MOST_ZIPPED = 2**32 - 2**24  # more needs another kind of archive
+_LONGEST_SAVE = 24 * 3600  # seconds
 _HASH = 12  # digits of a checksum in the names of a folder
+
+
+class PartMissingError(FileError):
+    """A part is not there: the explainer is not complete, or was replaced while it was read."""
 
 
 class Part(NamedTuple):
@@ -142,28 +148,58 @@ def _is_own(name: str) -> bool:
 
 
 def _write_folder(path: Path, manifest: bytes, members: Mapping[str, bytes]) -> None:
-    """Add the new files beside those of an older explainer, then replace the manifest, then remove the older files."""
+    """Add the new files beside those of an older explainer, then replace the manifest, then remove the older files.
+
+    Another process may save here at the same time: the last manifest wins, and only what a manifest named that was
+    replaced is removed.
+    """
     new = not path.exists()
     path.mkdir(exist_ok=True)
     known = {each.name for each in path.iterdir()}
-    made: list[Path] = []
+    made: list[str] = []
     try:
         for name, content in members.items():
             if name not in known:
-                made.append(path / name)
-            with _put(path / name) as file:
-                file.write(content)
-        with _put(path / MANIFEST) as file:
-            file.write(manifest)
+                made.append(name)
+            _put_bytes(path / name, content)
+        replaced = _named(path)
+        _put_bytes(path / MANIFEST, manifest)
     except BaseException:
-        for each in made:
-            each.unlink(missing_ok=True)
-        if new:
+        _remove(path, set(made) - _named(path))
+        if new and not any(path.iterdir()):
             path.rmdir()
         raise
-    for name in known - set(members):
-        if _NAME.fullmatch(name):
-            (path / name).unlink(missing_ok=True)
+    now = _named(path)  # that of another process, if it was faster
+    _remove(path, (replaced | _left_over(path, known)) - now - set(members))
+    for name in now & set(members):
+        if not (path / name).exists():  # the other one removed it, for it was a part of the older explainer too
+            _put_bytes(path / name, members[name])
+
+
+def _named(path: Path) -> set[str]:
+    """The files that the manifest of a folder names; none if there is none that can be read."""
+    try:
+        files = read_json(_Folder(path).read(MANIFEST), MANIFEST)["files"].values()
+        return {each["name"] for each in files if _NAME.fullmatch(each["name"])}
+    except (FileError, OSError, KeyError, TypeError, AttributeError):
+        return set()
+
+
+def _left_over(path: Path, names: set[str]) -> set[str]:
+    """Parts that a save which was killed left behind: no save takes as long as they are old."""
+    parts = [path / name for name in names if _NAME.fullmatch(name)]
+    since = time.time() - _LONGEST_SAVE
+    return {each.name for each in parts if each.exists() and each.lstat().st_mtime < since}
+
+
+def _remove(path: Path, names: set[str]) -> None:
+    for name in names:
+        (path / name).unlink(missing_ok=True)
+
+
+def _put_bytes(path: Path, content: bytes) -> None:
+    with _put(path) as file:
+        file.write(content)
 
 
 @contextmanager
@@ -233,7 +269,10 @@ class _Folder:
     def sizes(self) -> dict[str, int]:
         found = {}
         for each in self._path.iterdir():
-            about = each.lstat()
+            try:
+                about = each.lstat()
+            except FileNotFoundError:  # removed by a save at the same time
+                continue
             if stat.S_ISREG(about.st_mode):
                 found[each.name] = about.st_size
             elif _is_own(each.name):
@@ -242,8 +281,12 @@ class _Folder:
 
     def read(self, name: str) -> bytes:
         flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-        with os.fdopen(os.open(self._path / name, flags), "rb") as file:
-            return file.read(self.sizes[name] + 1)
+        try:
+            handle = os.open(self._path / name, flags)
+        except OSError as error:
+            raise PartMissingError(f"{self._path}: {name!r} cannot be read ({error.strerror})") from error
+        with os.fdopen(handle, "rb") as file:
+            return file.read(os.fstat(handle).st_size + 1)
 
 
 def _checked(source: _Source, what: str, max_bytes: int) -> Package:
@@ -303,7 +346,7 @@ def _check_file(part: str, each: Any, sizes: Mapping[str, int], what: str) -> No
     if type(count) is not int or count < 0:
         raise FileError(f"{what}: the manifest says that {name!r} has {str(count)[:40]!r} bytes; expected a number")
     if name not in sizes:
-        raise FileError(f"{what}: {name!r} is missing; the explainer is not complete")
+        raise PartMissingError(f"{what}: {name!r} is missing; the explainer is not complete")
     if sizes[name] != count:
         raise FileError(
             f"{what}: {name!r} has {sizes[name]:,} bytes, the manifest says {count:,}: it was cut or changed"

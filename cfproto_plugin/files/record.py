@@ -13,13 +13,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cfproto_plugin.config import SearchConfig
+from cfproto_plugin.errors import FileError, InputError
 from cfproto_plugin.features import Features
 from cfproto_plugin.files.arrays import write_arrays
+from cfproto_plugin.files.bounds import check_bounds
 from cfproto_plugin.files.exact_json import encode
 from cfproto_plugin.files.models import How, keep
 from cfproto_plugin.files.package import Part, check_place, write_package
 from cfproto_plugin.files.references import Names
 from cfproto_plugin.files.said import said_to
+from cfproto_plugin.files.strict import check_values
 from cfproto_plugin.files.versions import versions_of
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.training import Said
@@ -85,7 +88,12 @@ def write_record(path: Path, record: Record, how: How, differs: Mapping[str, Cal
         arrays.append(array)
         return {"$npy": len(arrays) - 1}
 
+    try:
+        check_bounds(content)
+    except InputError as error:
+        raise FileError(f"the training data could not be read again: {error}. Fit on fewer rows") from error
     text = json.dumps(content, allow_nan=False, default=apart).encode()
+    check_values(text, "the text of the training data")
     parts = {"explainer": Part(text, ".json"), "arrays": Part(write_arrays(arrays), ".npz"), **parts}
     write_package(path, parts, {"versions": versions_of(*(getattr(record, role) for role in ROLES), record.data)})
     return Saved(path, _in_words(notes, parts), tuple(name for note in notes.values() if note for name in note["asks"]))

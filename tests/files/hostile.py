@@ -522,6 +522,12 @@ def array_of_negative_length(source, place):
     return consistent(source, place, change=first_array(header(text)), part="arrays")
 
 
+@case(r"has the shape \(True,\); expected lengths")
+def array_of_a_true_length(source, place):
+    text = "{'descr': '<f8', 'fortran_order': False, 'shape': (True,), }"
+    return consistent(source, place, change=first_array(header(text)), part="arrays")
+
+
 @case("has a header that cannot be read")
 def array_with_code_for_a_header(source, place):
     text = f"__import__('pathlib').Path({str(place.parent / 'ran')!r}).touch()"
@@ -645,6 +651,88 @@ def frame_of_endless_rows(source, place):
     cell = {"$type": "array", "dtype": "<f8", "shape": [], "data": 1.0}
     evil = {"$type": "frame", "data": [cell], "columns": names, "index": rows}
     return consistent(source, place, change=in_json(lambda found: found.update(data=evil)))
+
+
+def long_range(n=2 * 10**8):
+    return {"$type": "range", "data": [0, n, 1], "names": [None]}
+
+
+def with_data(source, place, evil):
+    return consistent(source, place, change=in_json(lambda found: found.update(data=evil)))
+
+
+@case("a range declares 12,800,000,000 bytes")
+def index_of_a_long_range(source, place):
+    return with_data(source, place, {"$type": "multiindex", "data": [long_range()], "names": [None]})
+
+
+@case("a range declares 6,400,000,000,000 bytes")
+def column_of_a_long_range(source, place):
+    return with_data(source, place, {"$type": "extension", "data": long_range(10**11), "dtype": "Int64"})
+
+
+@case("a range declares 12,800,000,000 bytes")
+def categories_of_a_long_range(source, place):
+    column = {"$type": "category", "data": [0] * 60, "index": long_range(), "ordered": False}
+    return with_data(
+        source, place, {"$type": "frame", "data": [column], "columns": long_range(1), "index": long_range(60)}
+    )
+
+
+@case("a range declares")
+def tuple_of_a_long_range(source, place):
+    return with_data(source, place, {"$type": "tuple", "data": long_range(-1 + 2**33)})
+
+
+@case("800,000,000 with those before; at most 536,870,912 in all")
+def many_arrays_of_wide_text(source, place):
+    return with_data(source, place, [{"$type": "array", "dtype": "<U100000000", "shape": [1], "data": ["a"]}] * 12)
+
+
+@case("an array of text declares 40,000,000,000 bytes")
+def text_of_more_cells_than_its_shape(source, place):
+    evil = {"$type": "array", "dtype": "<U100000000", "shape": [1], "data": ["a"] * 100}
+    return with_data(source, place, evil)
+
+
+@case("expected one of pandas")
+def column_of_wide_text(source, place):
+    return with_data(source, place, {"$type": "extension", "data": ["a"], "dtype": "<U100000000"})
+
+
+@case("a column of arrays has the length 4000000000")
+def column_of_long_arrays(source, place):
+    kind = {"name": "Array", "inner": {"name": "Int8"}, "shape": 4 * 10**9}
+    evil = {"$type": "table", "library": "polars", "names": ["a"], "types": [kind], "data": [[None] * 60]}
+    return with_data(source, place, evil)
+
+
+@case("a table declares 8,000,000,000 bytes")
+def column_of_many_arrays(source, place):
+    kind = {"name": "Array", "inner": {"name": "Int8"}, "shape": 10**6}
+    evil = {"$type": "table", "library": "polars", "names": ["a"], "types": [kind], "data": [[None] * 1000]}
+    return with_data(source, place, evil)
+
+
+@case("refers to the array 0 twice")
+def array_that_is_used_again_and_again(source, place):
+    return consistent(source, place, change=in_json(lambda found: found.update(data=[{"$npy": 0}] * 60)))
+
+
+@case("holds numbers of")
+def array_of_wider_numbers(source, place):
+    return consistent(source, place, change=in_data(dtype="<f2"))
+
+
+@case("about 17,0.*values; at most 16,777,216")
+def json_of_very_many_values(source, place):
+    return consistent(source, place, change=lambda _: b"[" + b"1," * 17_000_000 + b"1]")
+
+
+@case("names 'twice' twice")
+def manifest_of_very_many_names(source, place):
+    names = ",".join(f'"{at:x}":0' for at in range(60_000))
+    return write(place, f'{{{names},"twice":0,"twice":0}}'.encode(), {})
 
 
 @case("the training data cannot be read")
@@ -832,14 +920,44 @@ def tree_of_declared_gigabytes(source, place):
     return consistent(source, place, change=change, part="model")
 
 
+def with_classes(source, place, count):
+    def edit(found):
+        found["learner"]["learner_model_param"]["num_class"] = count
+
+    return consistent(source, place, change=in_json(edit), part="model")
+
+
 @case("it declares 1000000000 classes for 5 trees")
 def model_of_very_many_classes(source, place):
-    def change(text):
-        found = json.loads(text)
-        found["learner"]["learner_model_param"]["num_class"] = "1000000000"
-        return json.dumps(found).encode()
+    return with_classes(source, place, "1000000000")
 
-    return consistent(source, place, change=change, part="model")
+
+@case("it declares 9999 classes for 5 trees")
+def model_of_classes_without_a_tree(source, place):
+    return with_classes(source, place, "9999")
+
+
+def with_rounds(source, place, starts):
+    def edit(found):
+        found["learner"]["attributes"]["best_iteration"] = "1"
+        found["learner"]["gradient_booster"]["model"]["iteration_indptr"] = starts
+
+    return consistent(source, place, change=in_json(edit), part="model")
+
+
+@case("its rounds start at the trees .* expected numbers that rise from 0 to 5")
+def model_of_rounds_before_its_first_tree(source, place):
+    return with_rounds(source, place, [-100_000, 1, 2, 3, 4, 5])
+
+
+@case("its rounds start at the trees")
+def model_of_rounds_beyond_its_last_tree(source, place):
+    return with_rounds(source, place, [0, 1, 2, 3, 4, 10**6])
+
+
+@case("its rounds start at the trees")
+def model_of_rounds_that_fall(source, place):
+    return with_rounds(source, place, [0, 4, 3, 2, 4, 5])
 
 
 @case("does not read safely")

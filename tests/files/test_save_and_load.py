@@ -7,6 +7,7 @@ import os
 import pickletools
 import stat
 import sys
+import time
 import warnings
 import zipfile
 from dataclasses import replace
@@ -100,6 +101,40 @@ def test_a_loaded_explainer_can_be_saved_again_and_is_the_same_file(boosted, tmp
     assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
 
 
+@skops
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_in_the_order_of_fortran_give_the_same_to_the_last_bit(tmp_path, dtype):
+    rng = np.random.default_rng(0)
+    x = np.asfortranarray(rng.gamma(2.0, size=(300, 8)) * 10.0 ** rng.integers(-2, 3, 8), dtype=dtype)
+    explainer = CounterfactualExplainer(LogisticRegression(max_iter=3000).fit(x, x[:, 0] > np.median(x[:, 0]))).fit(x)
+    explainer.save(tmp_path / "a.zip")
+    found = load(tmp_path / "a.zip")
+    assert found.fitted_.data.flags.f_contiguous == explainer.fitted_.data.flags.f_contiguous
+    assert_same(found, explainer, x[:20])
+
+
+@pytest.mark.parametrize("place", ["index", "column", "cells", "moments"])
+def test_a_time_zone_without_a_name_is_refused_at_save(tmp_path, place):
+    from dateutil import tz
+
+    when = pd.date_range("2020", periods=60, tz=tz.gettz("Europe/Berlin"))
+    x = pd.DataFrame({"n": np.random.default_rng(0).normal(size=60)})
+    if place == "index":
+        x.index = when
+    else:
+        cells = [each.to_pydatetime() for each in when] if place == "moments" else list(when)
+        x["when"] = when if place == "column" else pd.Series(cells, dtype=object)
+
+    def model(rows):
+        score = 1 / (1 + np.exp(-np.asarray(rows["n"], dtype=float)))
+        return np.column_stack([1 - score, score])
+
+    explainer = CounterfactualExplainer(model, features=Features(immutable=tuple(x.columns[1:]))).fit(x)
+    with pytest.raises(InputError, match=r"time zone tzfile.*use one of zoneinfo"):
+        explainer.save(tmp_path / "a.zip", model="reference")
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_model_is_not_asked_about_the_training_rows_again(data, tmp_path):
     asked = []
 
@@ -174,6 +209,90 @@ def test_what_a_killed_save_left_is_replaced(function, tmp_path):
     (tmp_path / "a" / "manifest.json").unlink()
     function.save(tmp_path / "a", model="reference")
     assert load(tmp_path / "a", by_first).fitted_ is not None
+
+
+@pytest.fixture
+def three(data):
+    """Explainers that differ in their rows and rules."""
+    return [
+        CounterfactualExplainer(by_first, features=Features(immutable=[at])).fit(data[0][at * 9 :]) for at in (1, 2, 3)
+    ]
+
+
+def test_two_saves_to_one_folder_at_once_leave_one_explainer_complete(three, tmp_path, monkeypatch):
+    first, second, third = three
+    path, real, waiting = tmp_path / "a", package._put, [second]
+    first.save(path, model="reference")
+
+    def put(place):
+        if place.name == "manifest.json" and waiting:
+            waiting.pop().save(path, model="reference")  # another process is faster
+        return real(place)
+
+    monkeypatch.setattr(package, "_put", put)
+    third.save(path, model="reference")
+    assert load(path, by_first).features.immutable == (3,)
+
+
+def test_what_a_killed_save_left_is_removed_after_a_day(three, tmp_path):
+    path = tmp_path / "a"
+    three[0].save(path, model="reference")
+    (path / "manifest.json").unlink()
+    old, young = path / "explainer-000000000000.json", path / "explainer-000000000001.json"
+    for each, age in ((old, 25), (young, 1)):
+        each.touch()
+        os.utime(each, (time.time() - age * 3600,) * 2)
+    three[1].save(path, model="reference")
+    assert not old.exists()
+    assert young.exists()
+
+
+def test_cleaning_up_after_a_save_leaves_the_parts_of_another_that_is_under_way(three, tmp_path, monkeypatch):
+    first, second, third = three
+    path, real, waiting = tmp_path / "a", package._put, [first]
+    second.save(path, model="reference")
+
+    def put(place):
+        if place.name == "manifest.json" and waiting:
+            waiting.pop()
+            second.save(path, model="reference")
+            third.save(path, model="reference")
+        return real(place)
+
+    monkeypatch.setattr(package, "_put", put)
+    first.save(path, model="reference")
+    assert load(path, by_first).features.immutable == (1,)
+
+
+def test_an_explainer_that_is_replaced_while_it_is_read_is_read_again(three, tmp_path, monkeypatch):
+    path, real, waiting = tmp_path / "a", package._checked, [three[1]]
+    three[0].save(path, model="reference")
+
+    def checked(*given):
+        found = real(*given)
+        if waiting:
+            waiting.pop().save(path, model="reference")
+        return found
+
+    monkeypatch.setattr(package, "_checked", checked)
+    assert load(path, by_first).features.immutable == (2,)
+
+
+def test_a_part_that_vanishes_again_and_again_is_our_error(function, tmp_path, monkeypatch):
+    path, real = tmp_path / "a", package._checked
+    function.save(path, model="reference")
+    kept = {each.name: each.read_bytes() for each in path.iterdir()}
+
+    def checked(*given):
+        for name, text in kept.items():
+            (path / name).write_bytes(text)
+        found = real(*given)
+        next(path.glob("arrays-*")).unlink()
+        return found
+
+    monkeypatch.setattr(package, "_checked", checked)
+    with pytest.raises(FileError, match=r"arrays-.*npz' cannot be read \(No such file"):
+        load(path, by_first)
 
 
 def test_a_folder_of_somebody_else_is_never_touched(function, tmp_path):
@@ -279,6 +398,23 @@ def test_a_model_that_its_file_does_not_keep_is_saved_by_reference(data, tmp_pat
     explainer = CounterfactualExplainer(Stubborn().fit(*data)).fit(data[0])
     with pytest.warns(UserWarning, match="by reference: read back from its .skops file it is another model"):
         explainer.save(tmp_path / "a.zip")
+
+
+@pytest.mark.needs("torch")
+def test_a_parameter_of_torch_may_be_called_file(tmp_path):
+    import torch
+    from cfproto_adapters.files import load_state, save_state
+
+    class Module(torch.nn.Module):
+        def __init__(self, value):
+            super().__init__()
+            self.file = torch.nn.Parameter(torch.full((2, 3), value))
+            self.allow_pickle = torch.nn.Parameter(torch.tensor(value))
+
+    save_state(Module(2.0), tmp_path / "a.state")
+    found = load_state(tmp_path / "a.state", model=Module(0.0))
+    assert torch.equal(found.file, torch.full((2, 3), 2.0))
+    assert found.allow_pickle == 2.0
 
 
 @pytest.mark.needs("torch")
@@ -498,6 +634,31 @@ def test_the_limit_of_size_is_the_callers(function, tmp_path):
     function.save(tmp_path / "a.zip", model="reference")
     with pytest.raises(FileError, match=r"at most 1,000 are read. If you trust it, pass a larger max_bytes"):
         load(tmp_path / "a.zip", by_first, max_bytes=1000)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        *(({"max_bytes": each}, "max_bytes is .* whole number") for each in ("x", None, True, 1.5, 0)),
+        *(({"trusted": each}, "trusted is .* expected names") for each in (5, None, [5], [["a"]])),
+        *(({"functions": each}, "functions is .* expected a dict") for each in (5, [1], "abc", {1: 2})),
+        *(({"path": each}, "path is .* expected text") for each in (5, None, b"a.zip")),
+    ],
+)
+def test_what_load_is_given_is_checked(function, tmp_path, given, words):
+    function.save(tmp_path / "a.zip", model="reference")
+    with pytest.raises(InputError, match=words):
+        load(**{"path": tmp_path / "a.zip", "model": by_first, **given})
+
+
+@pytest.mark.parametrize("limit", ["bounds.MOST", "strict.MOST_VALUES"])
+def test_data_that_could_not_be_read_again_is_not_written(tmp_path, monkeypatch, limit):
+    x = pd.DataFrame(np.linspace(-1, 1, 60)[:, None])  # the names of its columns are a range
+    explainer = CounterfactualExplainer(by_first).fit(x)
+    monkeypatch.setattr(f"cfproto_plugin.files.{limit}", 10)
+    with pytest.raises(FileError, match="at most 10"):
+        explainer.save(tmp_path / "a.zip", model="reference")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(("limit", "words"), [("_MOST_ZIPPED", "save to a folder"), ("_MOST_JSON", "fewer rows")])

@@ -230,3 +230,15 @@ def test_missing_values_of_a_group_are_a_group():
     groups = Groups.of(pd.Series(["a", None, np.nan, "b"]), loans(4), np.arange(4))
     assert groups.name == "group"
     assert groups.labels.tolist() == ["a", "missing", "missing", "b"]
+
+
+@pytest.mark.parametrize("name", ["target", "rules"])
+def test_json_of_great_depth_in_a_request_is_refused_like_any_other(explainer, name):
+    with pytest.raises((InputError, ConfigError), match=f"{name} is .*expected"):
+        ServedExplainer(explainer).answer(loans()[:1], {name: "[" * 100_000})
+
+
+@pytest.mark.parametrize("n", [101, 10**9, math.inf, math.nan])
+def test_a_request_asks_for_at_most_a_hundred_answers_per_row(explainer, n):
+    with pytest.raises(ConfigError, match="expected at most 100 answers per row"):
+        ServedExplainer(explainer).answer(loans()[:1], {"n": n})

@@ -19,13 +19,17 @@ _NODES = (
     *("loss_changes", "sum_hessian"),
 )
 _MOST_CATEGORIES = 2**24
-_MOST_GROUPS = 10_000  # classes of a model with fewer trees
+_FEW_BRACKETS = 1000
+_MOST_GROUPS = 10_000  # classes of a model without trees
 
 
 def check_json(path: Path) -> None:
     """Raise InputError if the trees of a model are none, or if its sizes do not belong together."""
     try:
-        learner = json.loads(path.read_bytes())["learner"]
+        text = path.read_bytes()
+        brackets = text.count(b"[") + text.count(b"{")  # a list takes far more memory than text; a tree has about 20
+        _require(brackets <= _FEW_BRACKETS + len(text) // 10, f"it has {brackets:,} lists in {len(text):,} bytes")
+        learner = json.loads(text)["learner"]
         columns, booster = int(learner["learner_model_param"]["num_feature"]), learner["gradient_booster"]
         groups = max(1, *(int(learner["learner_model_param"].get(name, 1)) for name in ("num_class", "num_target")))
         if booster["name"] == "gblinear":
@@ -33,19 +37,32 @@ def check_json(path: Path) -> None:
             return
         model = booster["gbtree"]["model"] if booster["name"] == "dart" else booster["model"]
         trees = model["trees"]
-        _require(groups <= max(_MOST_GROUPS, len(trees)), f"it declares {groups} classes for {len(trees)} trees")
+        told = {int(group) + 1 for group in model["tree_info"]}  # every class has a tree, or a value in the leaves
+        leaves = {int(tree["tree_param"]["size_leaf_vector"]) for tree in trees}
+        most = max(told | leaves | {1 if trees else _MOST_GROUPS})
+        _require(groups <= most, f"it declares {groups} classes for {len(trees)} trees")
         _require(len(model["tree_info"]) == len(trees), "its trees are not all told a class")
         _require(
             all(0 <= int(group) < groups for group in model["tree_info"]), "a tree is of a class that there is not"
         )
         _require(int(model["gbtree_model_param"]["num_trees"]) == len(trees), "it declares another number of trees")
+        _check_rounds(model.get("iteration_indptr"), len(trees))
         if booster["name"] == "dart":
             _require(len(booster["weight_drop"]) == len(trees), "its trees do not all have a weight")
         for tree in trees:
             _check_tree(tree, columns, groups)
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError, AttributeError) as error:
-        text = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-        raise InputError(f"{path.name} is no model that XGBoost wrote: {text}") from error
+        why = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+        raise InputError(f"{path.name} is no model that XGBoost wrote: {why}") from error
+
+
+def _check_rounds(starts: Any, trees: int) -> None:
+    """The first trees of the rounds of training, which XGBoost before 2.0 does not write, and the number of trees."""
+    if starts is None:
+        return
+    good = isinstance(starts, list) and all(type(start) is int for start in starts)
+    good = good and starts[:1] == [0] and starts[-1] == trees and starts == sorted(starts)
+    _require(good, f"its rounds start at the trees {str(starts)[:80]}; expected numbers that rise from 0 to {trees}")
 
 
 def _check_tree(tree: dict[str, Any], columns: int, groups: int) -> None:

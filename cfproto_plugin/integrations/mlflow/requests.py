@@ -1,7 +1,8 @@
 """What a request to a served explainer asks for: its params, which MLflow hands on as texts and numbers.
 
 target: the text of a label, or JSON: a list of labels, or an object of label to [low, high].
-n, time_budget: as in `explain`. rules: a JSON object with fields of `Features`, which replace those of the explainer.
+n, time_budget: as in `explain`; n is at most 100.
+rules: a JSON object with fields of `Features`, which replace those of the explainer.
 preset: close, few, typical or stable.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import numbers
 from collections.abc import Mapping
 from dataclasses import Field, fields, replace
 from typing import Any
@@ -22,6 +24,7 @@ from cfproto_plugin.protocols import Array
 PARAMS = {"target": "string", "n": "long", "time_budget": "double", "rules": "string", "preset": "string"}
 DEFAULTS = {"n": 1}
 PRESETS = ("close", "few", "typical", "stable")
+MOST_ANSWERS = 100  # per row
 _RULES = tuple(field.name for field in fields(Features))
 
 
@@ -39,6 +42,13 @@ def read_target(text: str | None, classes: Array) -> Any:
         f"target is {shown(text)}; expected the text of a label, or JSON such as {json.dumps(list(known)[:2])} or "
         f'{{"{next(iter(known))}": [0.7, 0.9]}}.{did_you_mean(text, known)} Labels: {", ".join(known)}'
     )
+
+
+def read_n(n: Any) -> Any:
+    """How many answers per row: a request may not ask for so many that nobody else is served."""
+    if isinstance(n, numbers.Real) and not n <= MOST_ANSWERS:
+        raise ConfigError(f"n is {shown(n)}; expected at most {MOST_ANSWERS} answers per row in a request")
+    return n
 
 
 def read_rules(text: str | None) -> Features | None:
@@ -92,5 +102,5 @@ def _from_json(text: Any) -> Any:
     """What the JSON says; None if it is none, which no caller expects."""
     try:
         return json.loads(text)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return None

@@ -9,7 +9,7 @@ from cfproto_plugin.config import SearchConfig
 from cfproto_plugin.errors import ConfigError, NotFittedError, did_you_mean
 from cfproto_plugin.explainer import CounterfactualExplainer
 from cfproto_plugin.fitted import Fitted
-from cfproto_plugin.integrations.mlflow.requests import PARAMS, read_preset, read_rules, read_target
+from cfproto_plugin.integrations.mlflow.requests import PARAMS, read_n, read_preset, read_rules, read_target
 from cfproto_plugin.report import as_table
 
 
@@ -30,7 +30,7 @@ class ServedExplainer:
         explanation = explainer.explain(
             rows,
             target=read_target(given.get("target"), known(explainer).classes),
-            n=given.get("n", 1),
+            n=read_n(given.get("n", 1)),
             features=read_rules(given.get("rules")),
             time_budget=given.get("time_budget"),
             progress=False,
