@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -125,6 +126,10 @@ class Program:
             form = _add(form, self.is_any(place, 1 << int(picked[place])))
         self._rows.append((form.terms, -np.inf, len(places) - 1 - form.constant))
 
+    def is_single(self, picked: Array, places: Iterable[int]) -> bool:
+        """Whether the choices (A,) of some columns stand for one value each."""
+        return all(self.choices[at].low[picked[at]] == self.choices[at].high[picked[at]] for at in places)
+
     def solve(self, seconds: float, *, root_only: bool = False) -> Outcome:
         """Solve it, in so many seconds; root_only: bound it without branching."""
         options: dict[str, float] = {"time_limit": max(seconds, _SHORTEST), "mip_rel_gap": _GAP}
@@ -137,13 +142,12 @@ class Program:
             cost[variable + 1] = 1.0
         if not self._count:
             return self._trivial()
-        found = milp(
-            cost,
-            integrality=(np.arange(self._count) < self._binary).astype(int),
-            bounds=Bounds(low, high),
-            constraints=self._constraints(),
-            options=options,
-        )
+        whole, begin = (np.arange(self._count) < self._binary).astype(int), time.perf_counter()
+        ask = partial(milp, cost, integrality=whole, bounds=Bounds(low, high), constraints=self._constraints())
+        found = ask(options=options)
+        if found.status == _INFEASIBLE:  # the presolve of HiGHS calls some programs so that have points
+            options["time_limit"] = max(seconds - (time.perf_counter() - begin), _SHORTEST)
+            found = ask(options={**options, "presolve": False})
         if found.status == _INFEASIBLE:
             return Outcome(np.inf, None, solved=True, infeasible=True)
         bound = self._least()

@@ -187,7 +187,7 @@ def _tightened(
             program.require(tangent(program.ensemble, wanted.label, wanted.least_proba, program.scores(picked)))
         program.forbid(picked)
         return True
-    broken = [places for places in question.broken(table) if not set(places) & set(question.moved)]
+    broken = [places for places in question.broken(table) if program.is_single(picked, places)]
     for places in broken:
         program.forbid(picked, places)
     return bool(broken) or program.refine(outcome.d, outcome.q)

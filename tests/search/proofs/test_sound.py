@@ -1,0 +1,74 @@
+"""Programs that once proved what is not so: each beside an answer that is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import OptimizeResult
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
+from xgboost import XGBClassifier
+
+from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
+from cfproto_plugin.search.proofs import program
+
+OPTIMAL = SearchConfig.close(certify="optimal")
+
+
+def price(d):
+    return (0.1 * np.abs(d) + d**2).sum(axis=-1)
+
+
+def test_an_interval_whose_cheapest_value_breaks_an_inequality_stays_possible():
+    x = np.random.default_rng(0).integers(0, 10, size=(300, 2)).astype(float)
+    tree = DecisionTreeClassifier(max_depth=1).fit(x, x[:, 0] >= 5)
+    rules = Features(integer=[0, 1], relations=("x0 != x1",), immutable=[1])
+    tool = CounterfactualExplainer(tree, features=rules, search=OPTIMAL).fit(x)
+    best = price(4 / x[:, :1].std(axis=0))  # from 2 to 6: 5 is the other column
+    bound = tool.certificate(np.array([[2.0, 5.0]])).lower_bound[0]
+    assert 0 < bound <= best
+    assert tool.explain(np.array([[2.0, 5.0]])).objective[0] == pytest.approx(best)
+
+
+@pytest.mark.parametrize("options", [{"learning_rate": 1.0}, {"learning_rate": 0.5, "init": "zero"}])
+def test_a_tie_of_one_score_may_go_to_either_class(options):
+    number = np.tile(np.arange(12), 4)
+    y = np.where(number < 4, 0, np.where(number >= 8, 1, np.arange(48) // 12 % 2))
+    x = number[:, None] + 0.123
+    model = GradientBoostingClassifier(n_estimators=1, max_depth=2, random_state=0, **options).fit(x, y)
+    assert 0 in model.decision_function(x)
+    tool = CounterfactualExplainer(model, features=Features(decimals=None), search=OPTIMAL).fit(x)
+    near = np.linspace(0, 12, 12001)[:, None]
+    best = price((near[model.predict(near) == 1] - 0.123) / x.std(axis=0)).min()
+    row = np.array([[0.123]])
+    assert tool.certificate(row).lower_bound[0] <= best
+    assert tool.explain(row).objective[0] <= best
+
+
+def test_a_high_min_proba_does_not_make_a_possible_row_infeasible():
+    rng = np.random.default_rng(163)
+    rng.integers(1, 3), rng.integers(-3, 4, (80, 1)), rng.normal(size=80), rng.random()
+    x = rng.integers(0, 4, (80, 1)).astype(float)
+    y = (x[:, 0] % 2 + rng.normal(size=80) * 0.5 + x[:, 0] * 0.1 > 0.5).astype(int)
+    forest = RandomForestClassifier(5, max_depth=2, random_state=163).fit(x, y)
+    search = SearchConfig.close(certify="optimal", min_proba=0.65)
+    tool = CounterfactualExplainer(forest, features=Features(decimals=None, categorical=[0]), search=search).fit(x)
+    e = tool.explain(np.array([[1.0]]))
+    assert e.found[0]
+    assert tool.certificate(np.array([[1.0]])).lower_bound[0] <= e.objective[0]
+
+
+def test_a_program_is_infeasible_only_if_it_is_so_without_presolve(monkeypatch):
+    solver = program.milp
+
+    def hasty(cost, *, options, **rest):
+        if options.get("presolve", True):
+            return OptimizeResult(status=2, x=None, mip_dual_bound=None)
+        return solver(cost, options=options, **rest)
+
+    x = np.random.default_rng(0).normal(size=(200, 3))
+    forest = RandomForestClassifier(5, max_depth=3, random_state=0).fit(x, x[:, 0] + x[:, 1] > 0)
+    tool = CounterfactualExplainer(forest, features=Features(decimals=None), search=OPTIMAL).fit(x)
+    expected = tool.certificate(x[:4]).lower_bound
+    monkeypatch.setattr(program, "milp", hasty)
+    assert tool.certificate(x[:4]).lower_bound == pytest.approx(expected, rel=1e-5)
