@@ -65,6 +65,7 @@ class Program:
         self.ensemble, self.choices = reading.ensemble, choices
         largest = max(float(each.cost.max()) for each in choices)
         self._unit = (radius if np.isfinite(radius) else largest) or 1.0
+        self._reach = np.sqrt(radius) * (1 + SAFETY)  # what moves farther costs more
         self._count = 0
         self._ordered: list[bool] = []
         self._cost: list[float] = []
@@ -205,8 +206,8 @@ class Program:
         start, k = self._offset[column.at], len(each.value)
         fee = column.price.few_changes * (np.arange(k) != each.own)
         for values, low, high in (
-            (column.step(each.low), 0.0, np.inf),
-            (column.step(each.high), -np.inf, 0.0),
+            (column.step(each.low).clip(-self._reach, self._reach), 0.0, np.inf),
+            (column.step(each.high).clip(-self._reach, self._reach), -np.inf, 0.0),
         ):
             form = _add(Form(0.0, {d: 1.0}), self._weighted(column.at, values), -1.0)
             self._rows.append((form.terms, low - form.constant, high - form.constant))

@@ -70,6 +70,7 @@ class Question:
     relations: tuple[Linear, ...] = ()
     moved: Mapping[int, Moved] = field(default_factory=dict)  # columns of relations that have no grid
     broken: Callable[[Array], list[list[int]]] = lambda _table: []  # the columns of relations that a point breaks
+    horizon: float = np.inf  # what points cost at least that no program has
     relaxed: bool = False  # answers have to keep more than a program knows of, so that its optimum may be far below
 
 
@@ -80,6 +81,11 @@ def prove(question: Question, best: float, limits: Limits) -> Found:
     has a point inside, larger programs can say no more. So where the optimum may be far below the best answer, radii
     grow, and where the program of the last radius is too large they shrink again.
     """
+    found = _by_radii(question, best, limits)
+    return found._replace(bound=min(found.bound, question.horizon))
+
+
+def _by_radii(question: Question, best: float, limits: Limits) -> Found:
     found = Found(0.0, best, complete=False)
     radii = _radii(best) if question.relaxed or np.isinf(best) else [best]
     for radius in radii:

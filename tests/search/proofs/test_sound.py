@@ -72,3 +72,53 @@ def test_a_program_is_infeasible_only_if_it_is_so_without_presolve(monkeypatch):
     expected = tool.certificate(x[:4]).lower_bound
     monkeypatch.setattr(program, "milp", hasty)
     assert tool.certificate(x[:4]).lower_bound == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("decimals", [None, "auto"])
+@pytest.mark.parametrize("far", [1e9, 1e200, 1e300, np.inf])
+def test_ranges_without_end_change_no_bound(far, decimals):
+    rng = np.random.default_rng(0)
+    x = np.stack([rng.gamma(2, 400, 150).round(-1), rng.normal(3000, 900, 150).round(-1)], axis=1)
+    y = x[:, 1] - 2 * x[:, 0] + rng.normal(size=150) * 400 > 1300
+    forest = RandomForestClassifier(5, max_depth=5, random_state=0).fit(x, y)
+    found = []
+    for most in (x.max(), far):
+        rules = Features(ranges={0: (0, most), 1: (-most, most)}, decimals=decimals)
+        tool = CounterfactualExplainer(forest, features=rules, search=OPTIMAL).fit(x)
+        found.append((tool.certificate(x[:5]).lower_bound, tool.explain(x[:5]).objective))
+    assert (found[1][0] <= found[0][1] * (1 + 1e-6)).all()
+    assert found[1][0] == pytest.approx(found[1][1], rel=1e-4)
+
+
+@pytest.mark.parametrize("more", [{}, {"step": {0: 0.1}}, {"decimals": None}])
+def test_ranges_without_end_have_bounds_under_relations(more):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 2))
+    model = XGBClassifier(n_estimators=3, max_depth=2, n_jobs=1).fit(x, x[:, 1] + x[:, 0] > 0)
+    rules = Features(ranges={0: (-np.inf, np.inf)}, relations=("x0 <= x1 + 1",), **more)
+    tool = CounterfactualExplainer(model, features=rules, search=OPTIMAL).fit(x)
+    e, bound = tool.explain(x[:5]), tool.certificate(x[:5]).lower_bound
+    assert (bound > 0).all()
+    assert (bound <= e.objective * (1 + 1e-9)).all()
+    assert (e.gap == 0).sum() >= 4
+
+
+@pytest.mark.parametrize("relation", ["x0 <= x1", "x0 <= x1 - 1", "x0 + x1 <= -0.5"])
+def test_relations_of_a_missing_value_are_left_out_of_the_bound(relation):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 2))
+    x[::10, 0] = np.nan
+    y = x[:, 1] + 0.2 * np.nan_to_num(x[:, 0]) > 0
+    model = XGBClassifier(n_estimators=3, max_depth=2, n_jobs=1).fit(x, y)
+    tool = CounterfactualExplainer(model, features=Features(decimals=None, relations=(relation,)), search=OPTIMAL)
+    tool.fit(x)
+    row = np.array([[np.nan, -1.5]])
+    ends = np.nanmin(x, axis=0), np.nanmax(x, axis=0)
+    points = np.stack(np.meshgrid(*np.linspace(*ends, 401).T), axis=-1).reshape(-1, 2)
+    kept = eval(relation, {}, {"x0": points[:, 0], "x1": points[:, 1]})  # noqa: S307 one of the three above
+    points = points[kept & (model.predict(points) != model.predict(row))]
+    space = tool.fitted_.space
+    best = price((points - space.offset) / space.factor - np.nan_to_num((row - space.offset) / space.factor))
+    e, found = tool.explain(row), tool.certificate(row)
+    assert max(found.lower_bound[0], e.lower_bound[0]) <= best.min(initial=np.inf)
+    assert "relations not counted" in found.message[0]
