@@ -152,6 +152,7 @@ class Lines:
                 proved=bool(proofs.proved[i]),
                 complete=bool(proofs.complete[i]) or config.certify == "bound",
                 too_large=bool(proofs.too_large[i]),
+                wrong=bool(proofs.wrong[i]),
                 left_out=proofs.left_out[i],
                 prototype=bool(config.theta),
             )
@@ -170,6 +171,7 @@ class Lines:
                 exact=bool(proofs.proved[i]),
                 complete=bool(proofs.complete[i]),
                 too_large=bool(proofs.too_large[i]),
+                wrong=bool(proofs.wrong[i]),
                 left_out=(*proofs.left_out[i], *(["theta"] if config.theta else [])),
                 min_proba=config.min_proba,
             )

@@ -21,7 +21,7 @@ from cfproto_plugin.search.clock import Clock, OutOfTimeError
 from cfproto_plugin.search.judge import Judge
 from cfproto_plugin.search.model import Answer
 from cfproto_plugin.search.proofs.choices import Price, choices_of
-from cfproto_plugin.search.proofs.prove import Found, Limits, Question, Verdict, is_proved, prove
+from cfproto_plugin.search.proofs.prove import Confirmed, Found, Limits, Question, Verdict, is_proved, prove
 from cfproto_plugin.search.proofs.reading import Reading
 from cfproto_plugin.search.proofs.related import broken_columns, horizon, linear_relations, moved_columns, named_columns
 from cfproto_plugin.search.proofs.target import Wanted, wanted_classes, wanted_intervals
@@ -38,6 +38,7 @@ class Proofs(NamedTuple):
     proved: Array  # (n,) bool: there is one that costs as much, which is the line's answer if it has one
     complete: Array  # (n,) bool: nothing was left undone
     too_large: Array  # (n,) bool: the trees have too many leaves in reach
+    wrong: Array  # (n,) bool: a program and the model contradict each other, so that nothing is proved
     left_out: list[tuple[str, ...]]  # (n) rules and settings that the bounds know nothing of
 
     @property
@@ -111,6 +112,7 @@ class _Line:
             choices,
             self._wanted(),
             self._verdict,
+            self._confirmed,
             most,
             relations,
             moved,
@@ -119,6 +121,12 @@ class _Line:
             relaxed=judge.measures.floors.any or task.wished is not None,
         )
         return prove(question, best, limits)
+
+    def _confirmed(self) -> Confirmed | None:
+        """The cheapest point that is known."""
+        known = [point for point in (self.known, self.better) if point is not None]
+        best = min(known, key=lambda point: point.cost, default=None)
+        return None if best is None else Confirmed(best.table[0], best.cost)
 
     def _wanted(self) -> list[Wanted]:
         """The classes that the line may have, that of its answer first: a cheap one makes the other programs small."""
@@ -164,13 +172,13 @@ def _in_turn(judge: Judge, clock: Clock, model: Adapted) -> Iterator[tuple[int, 
 def _nothing(judge: Judge, model: Adapted) -> Proofs:
     """Nothing proved yet: no J is below 0."""
     n = len(judge.task)
-    proved, complete, too_large = np.zeros((3, n), dtype=bool)
-    return Proofs(np.zeros(n), proved, complete, too_large, [_left_out(judge, model, line) for line in range(n)])
+    proved, complete, too_large, wrong = np.zeros((4, n), dtype=bool)
+    return Proofs(np.zeros(n), proved, complete, too_large, wrong, [_left_out(judge, model, line) for line in range(n)])
 
 
 def _note(proofs: Proofs, line: int, found: Found, *, proved: bool) -> None:
-    proofs.bound[line], proofs.proved[line] = found.bound, proved
-    proofs.complete[line], proofs.too_large[line] = found.complete, found.too_large
+    proofs.bound[line], proofs.proved[line] = found.bound, proved and not found.wrong
+    proofs.complete[line], proofs.too_large[line], proofs.wrong[line] = found.complete, found.too_large, found.wrong
 
 
 def _answer_of(judge: Judge, solved: Solved, line: int) -> tuple[Known | None, Array | None]:

@@ -83,6 +83,22 @@ def affordable(choices: list[Choices], most: float) -> list[Choices]:
     return [each.take(each.cost <= most - (least - each.cost.min(initial=np.inf))) for each in choices]
 
 
+def places_of(choices: list[Choices], table: Array) -> Array | None:
+    """(A,) the choices that have the values (A,) of a point; None if a column has none."""
+    found = []
+    for each in choices:
+        value = float(table[each.at])
+        if each.own >= 0 and np.array_equal(each.value[each.own], value, equal_nan=True):
+            found.append(each.own)
+            continue
+        away = np.maximum(np.maximum(each.low - value, value - each.high), 0.0)
+        away = np.where(np.isnan(away), np.inf, away)
+        if away.min(initial=np.inf) > _ROUNDING * max(1.0, abs(value)):
+            return None
+        found.append(int(away.argmin()))
+    return np.array(found)
+
+
 class _Cost:
     """What values of one column of one row cost."""
 

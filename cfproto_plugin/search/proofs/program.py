@@ -21,7 +21,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_matrix
 
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.search.proofs.choices import Choices
+from cfproto_plugin.search.proofs.choices import Choices, places_of
 from cfproto_plugin.search.proofs.leaves import Leaf, Splits, TooLateError, leaves_in_reach
 from cfproto_plugin.search.proofs.reading import Reading
 from cfproto_plugin.search.proofs.related import Moved, repaired
@@ -33,6 +33,7 @@ _SHORTEST = 1e-3  # seconds
 _GAP = 1e-7  # relative gap at which HiGHS calls a program solved
 _LARGE = 100.0  # the radius in the units of HiGHS, whose tolerances are 1e-6 and 1e-7
 SAFETY = 1e-6  # of the radius, by which its bound is lowered: a hundred times its tolerances
+_TOLERANCE = 1e-6  # of HiGHS
 _OPTIMAL, _INFEASIBLE = 0, 2  # status of milp
 
 
@@ -160,6 +161,26 @@ class Program:
         d = {at: float(found.x[variable]) for at, (_, variable) in self._moved.items()}
         q = {at: float(found.x[variable + 1]) / self._scale for at, (_, variable) in self._moved.items()}
         return Outcome(bound, self._picked(found.x), found.status == _OPTIMAL, infeasible=False, d=d, q=q)
+
+    def cost_of(self, table: Array) -> float:
+        """What a point (A,) costs by the program; infinite if the program does not have it."""
+        picked = places_of(self.choices, table)
+        if picked is None:
+            return np.inf
+        x = np.zeros(self._count)
+        for place, (start, each) in enumerate(zip(self._offset, self.choices, strict=True)):
+            if self._ordered[place]:
+                x[start : start + picked[place]] = 1.0
+            elif len(each.value) > 1:
+                x[start + picked[place]] = 1.0
+        for leaf, column in self._trees:
+            x[column] = all(bits >> int(picked[at]) & 1 for at, bits in leaf.box.items())
+        cost = self._constant + float(np.array(self._cost) @ x[: len(self._cost)])
+        for at, (column, d) in self._moved.items():
+            x[d] = column.step(table[at])
+            x[d + 1] = column.cost(x[d]) * self._scale
+            cost += float(column.cost(x[d]))
+        return cost if all(_holds(x, *row) for row in self._rows) else np.inf
 
     def is_any(self, place: int, bits: int) -> Form:
         """The form that is 1 if a column takes one of these choices, else 0; of numbers, choices without a gap."""
@@ -341,6 +362,13 @@ def _sides(parts: list[tuple[int, int]], every: int, *, ordered: bool, k: int) -
     lows = {(bits & -bits).bit_length() - 1 for bits in sets} - {0}
     highs = {bits.bit_length() for bits in sets} - {k}
     return [every >> low << low for low in sorted(lows)] + [(1 << high) - 1 for high in sorted(highs)]
+
+
+def _holds(x: Array, terms: dict[int, float], low: float, high: float) -> bool:
+    """Whether a row of a program holds at x, as HiGHS sees it."""
+    parts = np.array([c * x[variable] for variable, c in terms.items()])
+    slack = _TOLERANCE * max(1.0, float(np.abs(parts).sum()))
+    return bool(low - slack <= parts.sum() <= high + slack)
 
 
 def _is_upper(bits: int, k: int) -> bool:

@@ -122,3 +122,54 @@ def test_relations_of_a_missing_value_are_left_out_of_the_bound(relation):
     e, found = tool.explain(row), tool.certificate(row)
     assert max(found.lower_bound[0], e.lower_bound[0]) <= best.min(initial=np.inf)
     assert "relations not counted" in found.message[0]
+
+
+def contradicted(monkeypatch, method, wrong):
+    """Bounds of a forest whose programs are made wrong once the answers of the search are known."""
+    x = np.random.default_rng(0).normal(size=(200, 3))
+    forest = RandomForestClassifier(5, max_depth=3, random_state=0).fit(x, x[:, 0] + x[:, 1] > 0)
+    tool = CounterfactualExplainer(forest, features=Features(decimals=None), search=OPTIMAL).fit(x)
+    assert (tool.explain(x[:4]).gap == 0).all()
+    monkeypatch.setattr(program.Program, method, wrong(getattr(program.Program, method)))
+    return tool.explain(x[:4])
+
+
+def demanding(require):
+    return lambda self, condition: require(self, condition._replace(least=condition.least + self.ensemble.divisor))
+
+
+def refusing(_solve):
+    return lambda *_args, **_more: program.Outcome(np.inf, None, solved=True, infeasible=True)
+
+
+def forgetful(solve):
+    def solved(self, *args, **more):
+        for place in range(3):
+            self.forbid(np.zeros(3, dtype=int), [place])
+            self.forbid(np.array([len(each.value) - 1 for each in self.choices]), [place])
+        return solve(self, *args, **more)
+
+    return solved
+
+
+@pytest.mark.parametrize(("method", "wrong"), [("require", demanding), ("solve", refusing), ("solve", forgetful)])
+def test_a_program_without_the_answer_that_the_model_confirmed_proves_nothing(monkeypatch, method, wrong):
+    e = contradicted(monkeypatch, method, wrong)
+    assert e.found.all()
+    refused = e.lower_bound == 0
+    assert refused.any() if wrong is forgetful else refused.all()
+    assert (e.gap[refused] == 1).all()
+    assert all("the model do not agree" in message for message in e.message[refused])
+
+
+def test_no_bound_is_above_the_cost_of_a_confirmed_answer(monkeypatch):
+    def dear(solve):
+        def solved(self, *args, **more):
+            outcome = solve(self, *args, **more)
+            return outcome._replace(bound=outcome.bound * 1.01)
+
+        return solved
+
+    e = contradicted(monkeypatch, "solve", dear)
+    assert (e.lower_bound == 0).all()
+    assert (e.gap == 1).all()
