@@ -134,7 +134,8 @@ def proof_in_words(
 
     bound: below it no counterfactual exists. gap: how much of the answer's cost that leaves open; NaN without answer.
     complete: the time sufficed. too_large: the model was, for a proof. wrong: what was to prove it contradicts the
-    model. left_out: rules and settings that the bound knows nothing of. prototype: J has a part that depends on the prototype, here that of the answer.
+    model. left_out: rules and settings that the bound knows nothing of. prototype: J has a part that depends on the
+    prototype, here that of the answer.
     """
     goal = " with its prototype" if prototype else ""
     if proved:

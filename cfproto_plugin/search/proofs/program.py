@@ -176,10 +176,10 @@ class Program:
         for leaf, column in self._trees:
             x[column] = all(bits >> int(picked[at]) & 1 for at, bits in leaf.box.items())
         cost = self._constant + float(np.array(self._cost) @ x[: len(self._cost)])
-        for at, (column, d) in self._moved.items():
-            x[d] = column.step(table[at])
-            x[d + 1] = column.cost(x[d]) * self._scale
-            cost += float(column.cost(x[d]))
+        for at, (moved, d) in self._moved.items():
+            x[d] = moved.step(table[at])
+            x[d + 1] = moved.cost(x[d]) * self._scale
+            cost += float(moved.cost(x[d]))
         return cost if all(_holds(x, *row) for row in self._rows) else np.inf
 
     def is_any(self, place: int, bits: int) -> Form:
