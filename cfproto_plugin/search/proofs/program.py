@@ -63,7 +63,7 @@ class Program:
 
         Raises TooLargeError if too many leaves are in reach, TooLateError if that takes until `end`.
         """
-        self.ensemble, self.choices = reading.ensemble, choices
+        self.ensemble, self.choices, self.radius = reading.ensemble, choices, radius
         largest = max(float(each.cost.max()) for each in choices)
         self._unit = (radius if np.isfinite(radius) else largest) or 1.0
         self._reach = np.sqrt(radius) * (1 + SAFETY)  # what moves farther costs more

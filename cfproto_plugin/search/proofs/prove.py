@@ -130,11 +130,11 @@ def _of_all(question: Question, best: float, radius: float, limits: Limits) -> F
     known = question.confirmed()
     if any(not len(each.value) for each in question.choices):
         return found._replace(wrong=known is not None)
-    if known is not None and not any(_has(question, wanted, known) for wanted in question.classes):
-        return found._replace(wrong=True)
+    missed = known is not None
     for number, wanted in enumerate(question.classes):
         end = time.perf_counter() + limits.share(len(question.classes) - number)
-        part = _of_class(question, wanted, found.cost, min(radius, found.cost), Limits(end, limits.root_only))
+        part, program = _of_class(question, wanted, found.cost, min(radius, found.cost), Limits(end, limits.root_only))
+        missed = missed and known is not None and not _has(question, wanted, program, known)
         found = Found(
             min(found.bound, part.bound),
             part.cost,
@@ -142,7 +142,7 @@ def _of_all(question: Question, best: float, radius: float, limits: Limits) -> F
             found.too_large or part.too_large,
             found.wrong or part.wrong,
         )
-    return found
+    return found._replace(wrong=found.wrong or missed)
 
 
 def is_proved(bound: float, cost: float) -> bool:
@@ -150,18 +150,22 @@ def is_proved(bound: float, cost: float) -> bool:
     return bool(np.isfinite(cost) and cost - bound <= PROVED * cost)
 
 
-def _of_class(question: Question, wanted: Wanted, best: float, radius: float, limits: Limits) -> Found:
-    """Likewise for one class."""
+def _of_class(
+    question: Question, wanted: Wanted, best: float, radius: float, limits: Limits
+) -> tuple[Found, Program | None]:
+    """Likewise for one class; and its program, if there is one."""
     choices = affordable(question.choices, radius * (1 + SAFETY))
     if any(not len(each.value) for each in choices):
-        return Found(radius, best, wrong=_contradicts(question, wanted, None, radius, np.inf))
+        return Found(radius, best), None
     found = Found(sum(float(each.cost.min()) for each in choices) * (1 - SAFETY), best)
     try:
         program = _program(question, choices, wanted, radius, limits.deadline)
     except (TooLargeError, TooLateError) as error:
-        return found._replace(complete=False, too_large=isinstance(error, TooLargeError))
+        return found._replace(complete=False, too_large=isinstance(error, TooLargeError)), None
     found, claim = _solved(question, wanted, program, found, radius, limits)
-    return found._replace(wrong=_contradicts(question, wanted, program, radius, claim))
+    known = question.confirmed()
+    wrong = known is not None and claim * (1 - PROVED) > known.cost and _agrees(program, known)
+    return found._replace(wrong=wrong), program
 
 
 def _solved(
@@ -189,19 +193,13 @@ def _solved(
     return found._replace(complete=False), claim
 
 
-def _contradicts(question: Question, wanted: Wanted, program: Program | None, radius: float, claim: float) -> bool:
-    """Whether a program claims that the points of a class cost more than one that the model confirmed.
+def _has(question: Question, wanted: Wanted, program: Program | None, known: Confirmed) -> bool:
+    """Whether a point is one of a class by its program, and costs as much.
 
-    So does one that lost a point of the class which costs no more than the radius.
+    Where it costs more than the radius of the program, or there is none, a program of its own choices says so.
     """
-    known = question.confirmed()
-    if known is None or known.cost > radius * (1 + SAFETY) or not _has(question, wanted, known):
-        return False
-    return claim * (1 - PROVED) > known.cost or (program is not None and not _agrees(program, known))
-
-
-def _has(question: Question, wanted: Wanted, known: Confirmed) -> bool:
-    """Whether a point is one of a class by a program of its own choices only, and costs as much."""
+    if program is not None and known.cost <= program.radius * (1 + SAFETY):
+        return _agrees(program, known)
     places = places_of(question.choices, known.table)
     if places is None:
         return known.cost > question.horizon
