@@ -152,7 +152,8 @@ class Lines:
                 proved=bool(proofs.proved[i]),
                 complete=bool(proofs.complete[i]) or config.certify == "bound",
                 too_large=bool(proofs.too_large[i]),
-                left_out=proofs.left_out,
+                wrong=bool(proofs.wrong[i]),
+                left_out=proofs.left_out[i],
                 prototype=bool(config.theta),
             )
 
@@ -170,7 +171,8 @@ class Lines:
                 exact=bool(proofs.proved[i]),
                 complete=bool(proofs.complete[i]),
                 too_large=bool(proofs.too_large[i]),
-                left_out=(*proofs.left_out, *(["theta"] if config.theta else [])),
+                wrong=bool(proofs.wrong[i]),
+                left_out=(*proofs.left_out[i], *(["theta"] if config.theta else [])),
                 min_proba=config.min_proba,
             )
         spent = np.zeros(len(self.group))

@@ -31,6 +31,7 @@ _UNTIL_POLISHED = {  # no point on the route had the class before it was polishe
 }
 _TOO_LARGE = "no proof: the trees have too many leaves in reach"  # of the choices of a row
 _NO_TIME = "no proof within the time"
+_WRONG = "no proof: the program of the trees and the model do not agree about a row that the model confirmed"
 _MOVED = ", moved inside the rules"
 _ROUNDING = 1e-9
 
@@ -125,20 +126,22 @@ def proof_in_words(
     proved: bool,
     complete: bool,
     too_large: bool,
+    wrong: bool = False,
     left_out: Sequence[str] = (),
     prototype: bool = False,
 ) -> str:
     """What is proved of an answer, as the end of its message.
 
     bound: below it no counterfactual exists. gap: how much of the answer's cost that leaves open; NaN without answer.
-    complete: the time sufficed. too_large: the model was, for a proof. left_out: rules and settings that the bound
-    knows nothing of. prototype: J has a part that depends on the prototype, here that of the answer.
+    complete: the time sufficed. too_large: the model was, for a proof. wrong: what was to prove it contradicts the
+    model. left_out: rules and settings that the bound knows nothing of. prototype: J has a part that depends on the
+    prototype, here that of the answer.
     """
     goal = " with its prototype" if prototype else ""
     if proved:
         return f"; proved: no admissible counterfactual{goal} costs less"
     if not bound:
-        return f"; {_TOO_LARGE if too_large else _NO_TIME}"
+        return f"; {_no_proof(too_large=too_large, wrong=wrong)}"
     above = "" if math.isnan(gap) else f", {100 * gap:.3g} % below this one"
     end = "" if complete else "; the time ended before a proof"
     end = f"; {_TOO_LARGE}" if too_large else end
@@ -158,6 +161,7 @@ def certificate_in_words(
     exact: bool,
     complete: bool,
     too_large: bool,
+    wrong: bool = False,
     left_out: Sequence[str],
     min_proba: float | None,
 ) -> str:
@@ -165,7 +169,7 @@ def certificate_in_words(
     if math.isinf(bound):
         return none_in_words(wanted, min_proba)
     if not bound:
-        return _TOO_LARGE if too_large else _NO_TIME
+        return _no_proof(too_large=too_large, wrong=wrong)
     names = " or ".join(map(str, wanted))
     proba = "" if min_proba is None else f" with probability {min_proba:g}"
     end = ", and one that costs as much does" if exact else ""
@@ -173,6 +177,12 @@ def certificate_in_words(
     return (
         f"no admissible change that costs less than {bound:.3g} leads to class {names}{proba}{_without(left_out)}{end}"
     )
+
+
+def _no_proof(*, too_large: bool, wrong: bool) -> str:
+    if wrong:
+        return _WRONG
+    return _TOO_LARGE if too_large else _NO_TIME
 
 
 def _without(left_out: Sequence[str]) -> str:

@@ -21,9 +21,9 @@ from cfproto_plugin.search.clock import Clock, OutOfTimeError
 from cfproto_plugin.search.judge import Judge
 from cfproto_plugin.search.model import Answer
 from cfproto_plugin.search.proofs.choices import Price, choices_of
-from cfproto_plugin.search.proofs.prove import Found, Limits, Question, Verdict, is_proved, prove
+from cfproto_plugin.search.proofs.prove import Confirmed, Found, Limits, Question, Verdict, is_proved, prove
 from cfproto_plugin.search.proofs.reading import Reading
-from cfproto_plugin.search.proofs.related import broken_columns, linear_relations, moved_columns, named_columns
+from cfproto_plugin.search.proofs.related import broken_columns, horizon, linear_relations, moved_columns, named_columns
 from cfproto_plugin.search.proofs.target import Wanted, wanted_classes, wanted_intervals
 from cfproto_plugin.search.solve import Solved
 
@@ -38,7 +38,8 @@ class Proofs(NamedTuple):
     proved: Array  # (n,) bool: there is one that costs as much, which is the line's answer if it has one
     complete: Array  # (n,) bool: nothing was left undone
     too_large: Array  # (n,) bool: the trees have too many leaves in reach
-    left_out: tuple[str, ...]  # rules and settings that the bounds know nothing of
+    wrong: Array  # (n,) bool: a program and the model contradict each other, so that nothing is proved
+    left_out: list[tuple[str, ...]]  # (n) rules and settings that the bounds know nothing of
 
     @property
     def infeasible(self) -> Array:
@@ -100,7 +101,7 @@ class _Line:
         goal = None if self.goal is None else judge.space.to_search(self.goal)[0]
         price = Price(task.beta, task.config.few_changes or 0.0, judge.theta, goal)
         most, rows = task.config.max_changes, task.rows.take(self.row)
-        relations, _ = linear_relations(task.space)
+        relations, _ = linear_relations(task.space, rows.table[0])
         named = named_columns(relations)
         choices = choices_of(task.space, rows, self.reading, price, apart=most is not None, related=named)
         moved = moved_columns(task.space, rows, choices, price, named)
@@ -111,13 +112,21 @@ class _Line:
             choices,
             self._wanted(),
             self._verdict,
+            self._confirmed,
             most,
             relations,
             moved,
             broken,
+            horizon(task.space, rows, named),
             relaxed=judge.measures.floors.any or task.wished is not None,
         )
         return prove(question, best, limits)
+
+    def _confirmed(self) -> Confirmed | None:
+        """The cheapest point that is known."""
+        known = [point for point in (self.known, self.better) if point is not None]
+        best = min(known, key=lambda point: point.cost, default=None)
+        return None if best is None else Confirmed(best.table[0], best.cost)
 
     def _wanted(self) -> list[Wanted]:
         """The classes that the line may have, that of its answer first: a cheap one makes the other programs small."""
@@ -163,13 +172,13 @@ def _in_turn(judge: Judge, clock: Clock, model: Adapted) -> Iterator[tuple[int, 
 def _nothing(judge: Judge, model: Adapted) -> Proofs:
     """Nothing proved yet: no J is below 0."""
     n = len(judge.task)
-    proved, complete, too_large = np.zeros((3, n), dtype=bool)
-    return Proofs(np.zeros(n), proved, complete, too_large, _left_out(judge, model))
+    proved, complete, too_large, wrong = np.zeros((4, n), dtype=bool)
+    return Proofs(np.zeros(n), proved, complete, too_large, wrong, [_left_out(judge, model, line) for line in range(n)])
 
 
 def _note(proofs: Proofs, line: int, found: Found, *, proved: bool) -> None:
-    proofs.bound[line], proofs.proved[line] = found.bound, proved
-    proofs.complete[line], proofs.too_large[line] = found.complete, found.too_large
+    proofs.bound[line], proofs.proved[line] = found.bound, proved and not found.wrong
+    proofs.complete[line], proofs.too_large[line], proofs.wrong[line] = found.complete, found.too_large, found.wrong
 
 
 def _answer_of(judge: Judge, solved: Solved, line: int) -> tuple[Known | None, Array | None]:
@@ -208,13 +217,13 @@ def _replace(judge: Judge, solved: Solved, line: int, point: Known, goal: Array 
         solved.stability[line] = judge.measures.stability(point.table, row, point.answer.label)[0]
 
 
-def _left_out(judge: Judge, model: Adapted) -> tuple[str, ...]:
-    """The rules and settings that the bounds know nothing of."""
+def _left_out(judge: Judge, model: Adapted, line: int) -> tuple[str, ...]:
+    """The rules and settings that the bounds of a line know nothing of."""
     task, floors, ensemble = judge.task, judge.measures.floors, model.trees
     several = ensemble is not None and ensemble.link == "softmax" and task.allowed.shape[1] > 2  # noqa: PLR2004 classes
     capped = task.intervals is not None and bool((task.intervals.high < 1).any())
     found = {
-        "relations": not linear_relations(task.space)[1],
+        "relations": not linear_relations(task.space, task.rows.table[line])[1],
         "min_typicality": floors.typicality is not None and floors.least_typicality.least > 0,
         "min_stability": floors.copies is not None and floors.least_stability.least > 0,
         "min_confidence": task.wished is not None,

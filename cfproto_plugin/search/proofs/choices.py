@@ -17,6 +17,7 @@ from cfproto_plugin.tables.space import FeatureSpace, Rows
 
 _FINE = 1000  # values of a grid that become a choice each, where a relation depends on the value
 _NEAR = np.arange(-2, 3)  # steps from the multiple that is nearest to an end of an interval
+FARTHEST = 1e4  # standard deviations that a column of a relation moves at most, and beyond the last split
 _ROUNDING = 1e-9  # how far a multiple may lie outside of a bound that it stands for, relatively
 
 
@@ -82,6 +83,22 @@ def affordable(choices: list[Choices], most: float) -> list[Choices]:
     return [each.take(each.cost <= most - (least - each.cost.min(initial=np.inf))) for each in choices]
 
 
+def places_of(choices: list[Choices], table: Array) -> Array | None:
+    """(A,) the choices that have the values (A,) of a point; None if a column has none."""
+    found = []
+    for each in choices:
+        value = float(table[each.at])
+        if each.own >= 0 and np.array_equal(each.value[each.own], value, equal_nan=True):
+            found.append(each.own)
+            continue
+        away = np.maximum(np.maximum(each.low - value, value - each.high), 0.0)
+        away = np.where(np.isnan(away), np.inf, away)
+        if away.min(initial=np.inf) > _ROUNDING * max(1.0, abs(value)):
+            return None
+        found.append(int(away.argmin()))
+    return np.array(found)
+
+
 class _Cost:
     """What values of one column of one row cost."""
 
@@ -96,7 +113,9 @@ class _Cost:
         """The cost (...) of values (...) in the table."""
         z = self._to_search(value)
         moved = np.abs(z - self.z)
-        cost = self.price.beta * moved + moved**2 + self.theta * (z - self.goal) ** 2
+        with np.errstate(over="ignore", invalid="ignore"):  # of numbers beyond all others
+            cost = self.price.beta * moved + moved**2 + self.theta * (z - self.goal) ** 2
+        cost = np.where(np.isnan(cost), np.inf, cost)
         same = (value == self.original) | (np.isnan(value) & np.isnan(self.original))
         return np.asarray(cost + self.price.few_changes * ~same)
 
@@ -111,7 +130,8 @@ class _Cost:
     def _to_search(self, value: Array) -> Array:
         if self.embedding is not None:
             return np.asarray(self.embedding[value.astype(int)])
-        z = (value.astype(self.offset.dtype) - self.offset) / self.factor  # in the arithmetic of the search
+        with np.errstate(over="ignore"):
+            z = (value.astype(self.offset.dtype) - self.offset) / self.factor  # in the arithmetic of the search
         return np.asarray(np.nan_to_num(z), dtype=float)
 
 
@@ -129,8 +149,8 @@ def _categories(space: FeatureSpace, rows: Rows, at: int, cost: _Cost, *, stays:
 def _numbers(
     space: FeatureSpace, rows: Rows, reading: Reading, at: int, cost: _Cost, *, stays: bool, apart: bool
 ) -> Choices:
-    original, lower, upper = (float(part[0, at]) for part in (rows.table, rows.lower, rows.upper))
-    rules = space.rules
+    original, rules = float(rows.table[0, at]), space.rules
+    lower, upper = _ends(space, rows, reading, at, cost, beyond=1.0)
     missing = np.isnan(original)
     if rules.fixed[at] or (missing and (rules.rising[at] or rules.falling[at])):
         low = high = np.zeros(0)
@@ -138,15 +158,39 @@ def _numbers(
         low, high = reading.intervals(at, lower, upper)
         low, high = _admissible(space, at, low, high, rows.table.dtype)
     value = _cheapest(space, at, low, high, cost)
+    some = np.isfinite(cost(value))
+    value, low, high = value[some], low[some], high[some]
     if stays:
         return _with_own(at, original, value, low, high, cost, apart=apart)
     return Choices(at, value, cost(value), low, high, -1, ordered=True)
 
 
+def _ends(
+    space: FeatureSpace, rows: Rows, reading: Reading, at: int, cost: _Cost, *, beyond: float
+) -> tuple[float, float]:
+    """The range of a number, without what lies so many standard deviations beyond the splits and the cheapest value.
+
+    What is cut off is alike to the trees and costs more than what is left. Ranges may be infinite, programs may not.
+    """
+    lower, upper, original = (float(part[0, at]) for part in (rows.lower, rows.upper, rows.table))
+    if at in space.rules.grid.listed:
+        return lower, upper
+    step = float(space.rules.grid.step[at])
+    firsts = reading.first_right(at)
+    marks = np.array([*firsts[[0, -1][: len(firsts)]], float(np.clip(cost.best(), lower, upper)), original])
+    marks = marks[np.isfinite(marks)]
+    margin = beyond * float(cost.factor) + len(_NEAR) * step
+    ends = np.array([marks.min(initial=np.inf) - margin, marks.max(initial=-np.inf) + margin])
+    if step > 0:
+        ends = space.rules.grid.multiple_of(np.array([at]), np.rint(ends / step))
+    least, most = reading.held(at).type(ends).astype(float)
+    return max(lower, float(least)), min(upper, float(most))
+
+
 def _values(space: FeatureSpace, rows: Rows, reading: Reading, at: int, cost: _Cost, *, stays: bool) -> Choices:
     """Every value of a grid, or the intervals with the row's own value apart; a missing value satisfies no relation."""
-    original, lower, upper = (float(part[0, at]) for part in (rows.table, rows.lower, rows.upper))
-    grid, rules = space.rules.grid, space.rules
+    original, grid, rules = float(rows.table[0, at]), space.rules.grid, space.rules
+    lower, upper = _ends(space, rows, reading, at, cost, beyond=FARTHEST)
     missing = np.isnan(original)
     low = high = np.zeros(0)
     if not rules.fixed[at] and not (missing and (rules.rising[at] or rules.falling[at])):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_matrix
 
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.search.proofs.choices import Choices
+from cfproto_plugin.search.proofs.choices import Choices, places_of
 from cfproto_plugin.search.proofs.leaves import Leaf, Splits, TooLateError, leaves_in_reach
 from cfproto_plugin.search.proofs.reading import Reading
 from cfproto_plugin.search.proofs.related import Moved, repaired
@@ -32,6 +33,7 @@ _SHORTEST = 1e-3  # seconds
 _GAP = 1e-7  # relative gap at which HiGHS calls a program solved
 _LARGE = 100.0  # the radius in the units of HiGHS, whose tolerances are 1e-6 and 1e-7
 SAFETY = 1e-6  # of the radius, by which its bound is lowered: a hundred times its tolerances
+_TOLERANCE = 1e-6  # of HiGHS
 _OPTIMAL, _INFEASIBLE = 0, 2  # status of milp
 
 
@@ -61,9 +63,10 @@ class Program:
 
         Raises TooLargeError if too many leaves are in reach, TooLateError if that takes until `end`.
         """
-        self.ensemble, self.choices = reading.ensemble, choices
+        self.ensemble, self.choices, self.radius = reading.ensemble, choices, radius
         largest = max(float(each.cost.max()) for each in choices)
         self._unit = (radius if np.isfinite(radius) else largest) or 1.0
+        self._reach = np.sqrt(radius) * (1 + SAFETY)  # what moves farther costs more
         self._count = 0
         self._ordered: list[bool] = []
         self._cost: list[float] = []
@@ -125,6 +128,10 @@ class Program:
             form = _add(form, self.is_any(place, 1 << int(picked[place])))
         self._rows.append((form.terms, -np.inf, len(places) - 1 - form.constant))
 
+    def is_single(self, picked: Array, places: Iterable[int]) -> bool:
+        """Whether the choices (A,) of some columns stand for one value each."""
+        return all(self.choices[at].low[picked[at]] == self.choices[at].high[picked[at]] for at in places)
+
     def solve(self, seconds: float, *, root_only: bool = False) -> Outcome:
         """Solve it, in so many seconds; root_only: bound it without branching."""
         options: dict[str, float] = {"time_limit": max(seconds, _SHORTEST), "mip_rel_gap": _GAP}
@@ -137,13 +144,12 @@ class Program:
             cost[variable + 1] = 1.0
         if not self._count:
             return self._trivial()
-        found = milp(
-            cost,
-            integrality=(np.arange(self._count) < self._binary).astype(int),
-            bounds=Bounds(low, high),
-            constraints=self._constraints(),
-            options=options,
-        )
+        whole, begin = (np.arange(self._count) < self._binary).astype(int), time.perf_counter()
+        ask = partial(milp, cost, integrality=whole, bounds=Bounds(low, high), constraints=self._constraints())
+        found = ask(options=options)
+        if found.status == _INFEASIBLE:  # the presolve of HiGHS calls some programs so that have points
+            options["time_limit"] = max(seconds - (time.perf_counter() - begin), _SHORTEST)
+            found = ask(options={**options, "presolve": False})
         if found.status == _INFEASIBLE:
             return Outcome(np.inf, None, solved=True, infeasible=True)
         bound = self._least()
@@ -155,6 +161,26 @@ class Program:
         d = {at: float(found.x[variable]) for at, (_, variable) in self._moved.items()}
         q = {at: float(found.x[variable + 1]) / self._scale for at, (_, variable) in self._moved.items()}
         return Outcome(bound, self._picked(found.x), found.status == _OPTIMAL, infeasible=False, d=d, q=q)
+
+    def cost_of(self, table: Array) -> float:
+        """What a point (A,) costs by the program; infinite if the program does not have it."""
+        picked = places_of(self.choices, table)
+        if picked is None:
+            return np.inf
+        x = np.zeros(self._count)
+        for place, (start, each) in enumerate(zip(self._offset, self.choices, strict=True)):
+            if self._ordered[place]:
+                x[start : start + picked[place]] = 1.0
+            elif len(each.value) > 1:
+                x[start + picked[place]] = 1.0
+        for leaf, column in self._trees:
+            x[column] = all(bits >> int(picked[at]) & 1 for at, bits in leaf.box.items())
+        cost = self._constant + float(np.array(self._cost) @ x[: len(self._cost)])
+        for at, (moved, d) in self._moved.items():
+            x[d] = moved.step(table[at])
+            x[d + 1] = moved.cost(x[d]) * self._scale
+            cost += float(moved.cost(x[d]))
+        return cost if all(_holds(x, *row) for row in self._rows) else np.inf
 
     def is_any(self, place: int, bits: int) -> Form:
         """The form that is 1 if a column takes one of these choices, else 0; of numbers, choices without a gap."""
@@ -201,8 +227,8 @@ class Program:
         start, k = self._offset[column.at], len(each.value)
         fee = column.price.few_changes * (np.arange(k) != each.own)
         for values, low, high in (
-            (column.step(each.low), 0.0, np.inf),
-            (column.step(each.high), -np.inf, 0.0),
+            (column.step(each.low).clip(-self._reach, self._reach), 0.0, np.inf),
+            (column.step(each.high).clip(-self._reach, self._reach), -np.inf, 0.0),
         ):
             form = _add(Form(0.0, {d: 1.0}), self._weighted(column.at, values), -1.0)
             self._rows.append((form.terms, low - form.constant, high - form.constant))
@@ -336,6 +362,13 @@ def _sides(parts: list[tuple[int, int]], every: int, *, ordered: bool, k: int) -
     lows = {(bits & -bits).bit_length() - 1 for bits in sets} - {0}
     highs = {bits.bit_length() for bits in sets} - {k}
     return [every >> low << low for low in sorted(lows)] + [(1 << high) - 1 for high in sorted(highs)]
+
+
+def _holds(x: Array, terms: dict[int, float], low: float, high: float) -> bool:
+    """Whether a row of a program holds at x, as HiGHS sees it."""
+    parts = np.array([c * x[variable] for variable, c in terms.items()])
+    slack = _TOLERANCE * max(1.0, float(np.abs(parts).sum()))
+    return bool(low - slack <= parts.sum() <= high + slack)
 
 
 def _is_upper(bits: int, k: int) -> bool:

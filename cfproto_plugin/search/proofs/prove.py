@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.search.proofs.choices import Choices, affordable
+from cfproto_plugin.search.proofs.choices import Choices, affordable, places_of
 from cfproto_plugin.search.proofs.leaves import TooLargeError, TooLateError, splits_of
 from cfproto_plugin.search.proofs.program import SAFETY, Outcome, Program
 from cfproto_plugin.search.proofs.reading import Reading
@@ -21,6 +21,7 @@ from cfproto_plugin.tables.relations import Linear
 _ROUNDS = 50  # programs of one class: each leaves out what the model did not confirm
 _GROWTH, _STEPS = 4.0, 3  # of radii, and how many come before the last
 _RADIUS = 16.0  # the largest radius before programs of all choices, where no answer is known
+_TINY = 1e-12  # of a cost
 PROVED = 10 * SAFETY  # relative difference of an answer and its bound that is rounding
 
 
@@ -32,18 +33,26 @@ class Verdict(NamedTuple):
     cost: float
 
 
+class Confirmed(NamedTuple):
+    """A point (A,) that the model confirmed and that keeps every rule: a program that does not have it is wrong."""
+
+    table: Array
+    cost: float
+
+
 class Found(NamedTuple):
     """What is known of a row.
 
     bound: no admissible counterfactual costs less; infinite if there is none. cost: of the cheapest that is known.
     complete: nothing was left undone, by lack of time or because only the root was asked for. too_large: the trees have
-    too many leaves in reach.
+    too many leaves in reach. wrong: a program and the model contradict each other, so that nothing is proved.
     """
 
     bound: float
     cost: float
     complete: bool = True
     too_large: bool = False
+    wrong: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,10 +75,12 @@ class Question:
     choices: list[Choices]
     classes: list[Wanted]
     judge: Callable[[Array], Verdict]
+    confirmed: Callable[[], Confirmed | None]  # the cheapest so far
     max_changes: int | None
     relations: tuple[Linear, ...] = ()
     moved: Mapping[int, Moved] = field(default_factory=dict)  # columns of relations that have no grid
     broken: Callable[[Array], list[list[int]]] = lambda _table: []  # the columns of relations that a point breaks
+    horizon: float = np.inf  # what points cost at least that no program has
     relaxed: bool = False  # answers have to keep more than a program knows of, so that its optimum may be far below
 
 
@@ -80,6 +91,11 @@ def prove(question: Question, best: float, limits: Limits) -> Found:
     has a point inside, larger programs can say no more. So where the optimum may be far below the best answer, radii
     grow, and where the program of the last radius is too large they shrink again.
     """
+    found = _by_radii(question, best, limits)
+    return found._replace(bound=0.0 if found.wrong else min(found.bound, found.cost, question.horizon))
+
+
+def _by_radii(question: Question, best: float, limits: Limits) -> Found:
     found = Found(0.0, best, complete=False)
     radii = _radii(best) if question.relaxed or np.isinf(best) else [best]
     for radius in radii:
@@ -103,7 +119,7 @@ def _radii(best: float) -> list[float]:
 
 def _joined(found: Found, more: Found) -> Found:
     """What is known after another program: the larger bound."""
-    return more._replace(bound=max(found.bound, more.bound))
+    return more._replace(bound=max(found.bound, more.bound), wrong=found.wrong or more.wrong)
 
 
 def _of_all(question: Question, best: float, radius: float, limits: Limits) -> Found:
@@ -111,18 +127,22 @@ def _of_all(question: Question, best: float, radius: float, limits: Limits) -> F
     found = Found(np.inf, best)
     if limits.share(1) <= 0:
         return Found(0.0, best, complete=False)
+    known = question.confirmed()
     if any(not len(each.value) for each in question.choices):
-        return found
+        return found._replace(wrong=known is not None)
+    missed = known is not None
     for number, wanted in enumerate(question.classes):
         end = time.perf_counter() + limits.share(len(question.classes) - number)
-        part = _of_class(question, wanted, found.cost, min(radius, found.cost), Limits(end, limits.root_only))
+        part, program = _of_class(question, wanted, found.cost, min(radius, found.cost), Limits(end, limits.root_only))
+        missed = missed and known is not None and not _has(question, wanted, program, known)
         found = Found(
             min(found.bound, part.bound),
             part.cost,
             found.complete and part.complete,
             found.too_large or part.too_large,
+            found.wrong or part.wrong,
         )
-    return found
+    return found._replace(wrong=found.wrong or missed)
 
 
 def is_proved(bound: float, cost: float) -> bool:
@@ -130,23 +150,36 @@ def is_proved(bound: float, cost: float) -> bool:
     return bool(np.isfinite(cost) and cost - bound <= PROVED * cost)
 
 
-def _of_class(question: Question, wanted: Wanted, best: float, radius: float, limits: Limits) -> Found:
-    """Likewise for one class."""
+def _of_class(
+    question: Question, wanted: Wanted, best: float, radius: float, limits: Limits
+) -> tuple[Found, Program | None]:
+    """Likewise for one class; and its program, if there is one."""
     choices = affordable(question.choices, radius * (1 + SAFETY))
     if any(not len(each.value) for each in choices):
-        return Found(radius, best)
+        return Found(radius, best), None
     found = Found(sum(float(each.cost.min()) for each in choices) * (1 - SAFETY), best)
     try:
         program = _program(question, choices, wanted, radius, limits.deadline)
     except (TooLargeError, TooLateError) as error:
-        return found._replace(complete=False, too_large=isinstance(error, TooLargeError))
-    rounds = 0
+        return found._replace(complete=False, too_large=isinstance(error, TooLargeError)), None
+    found, claim = _solved(question, wanted, program, found, radius, limits)
+    known = question.confirmed()
+    wrong = known is not None and claim * (1 - PROVED) > known.cost and _agrees(program, known)
+    return found._replace(wrong=wrong), program
+
+
+def _solved(
+    question: Question, wanted: Wanted, program: Program, found: Found, radius: float, limits: Limits
+) -> tuple[Found, float]:
+    """What a program tells, solved again and again; and the bound that it claims, be it above the radius."""
+    claim, rounds = found.bound, 0
     while rounds < _ROUNDS and limits.share(1) > 0:
         rounds += 1
         outcome = program.solve(limits.share(1), root_only=limits.root_only)
-        found = found._replace(bound=min(max(found.bound, outcome.bound), radius))
+        claim = max(claim, outcome.bound)
+        found = found._replace(bound=min(claim, radius))
         if outcome.infeasible or is_proved(found.bound, found.cost):
-            return found
+            return found, claim
         if outcome.picked is None or limits.root_only:
             break
         table = program.table(outcome)
@@ -156,8 +189,26 @@ def _of_class(question: Question, wanted: Wanted, best: float, radius: float, li
         if not outcome.solved:
             break
         if not _tightened(program, question, wanted, table, outcome, has_class=verdict.has_class):
-            return found
-    return found._replace(complete=False)
+            return found, claim
+    return found._replace(complete=False), claim
+
+
+def _has(question: Question, wanted: Wanted, program: Program | None, known: Confirmed) -> bool:
+    """Whether a point is one of a class by its program, and costs as much.
+
+    Where it costs more than the radius of the program, or there is none, a program of its own choices says so.
+    """
+    if program is not None and known.cost <= program.radius * (1 + SAFETY):
+        return _agrees(program, known)
+    places = places_of(question.choices, known.table)
+    if places is None:
+        return known.cost > question.horizon
+    own = [each.take(np.arange(len(each.value)) == place) for each, place in zip(question.choices, places, strict=True)]
+    return _agrees(_program(question, own, wanted, np.inf, np.inf), known)
+
+
+def _agrees(program: Program, known: Confirmed) -> bool:
+    return program.cost_of(known.table) <= known.cost * (1 + PROVED) + _TINY
 
 
 def _program(question: Question, choices: list[Choices], wanted: Wanted, radius: float, end: float) -> Program:
@@ -187,7 +238,7 @@ def _tightened(
             program.require(tangent(program.ensemble, wanted.label, wanted.least_proba, program.scores(picked)))
         program.forbid(picked)
         return True
-    broken = [places for places in question.broken(table) if not set(places) & set(question.moved)]
+    broken = [places for places in question.broken(table) if program.is_single(picked, places)]
     for places in broken:
         program.forbid(picked, places)
     return bool(broken) or program.refine(outcome.d, outcome.q)

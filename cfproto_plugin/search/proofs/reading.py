@@ -77,18 +77,18 @@ class Reading:
 
         apart: values that are intervals of their own.
         """
-        dtype = self._held(at)
+        dtype = self.held(at)
         alone = np.asarray(apart, dtype=dtype)
-        first = np.union1d(self._first_right(at), [*alone, *np.nextafter(alone, dtype.type(np.inf))])
+        first = np.union1d(self.first_right(at), [*alone, *np.nextafter(alone, dtype.type(np.inf))])
         first = first[(first > lower) & (first <= upper)]
         last = np.nextafter(first.astype(dtype), dtype.type(-np.inf)).astype(float)
         return np.append(lower, first), np.append(last, upper)
 
-    def _first_right(self, at: int) -> Array:
+    def first_right(self, at: int) -> Array:
         """(m,) for every split of a number the smallest value on its right that the column can hold, ascending."""
         if at not in self._firsts:
             splits = self.splits_of(at)
-            held, compared = self._held(at), np.dtype(self.ensemble.dtype)
+            held, compared = self.held(at), np.dtype(self.ensemble.dtype)
             edge = self.threshold[splits].astype(compared)
             edge = edge[np.isfinite(edge)]
             if self.ensemble.equal_left:
@@ -99,7 +99,7 @@ class Reading:
             self._firsts[at] = np.unique(_smallest(edge, held).astype(float))
         return self._firsts[at]
 
-    def _held(self, at: int) -> np.dtype[Any]:
+    def held(self, at: int) -> np.dtype[Any]:
         """The floats that the column holds."""
         for held in self.space.rules.grid.held:
             if held.is_float and held.where[at]:

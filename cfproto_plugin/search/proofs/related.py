@@ -12,13 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.search.proofs.choices import Choices, Price
+from cfproto_plugin.search.proofs.choices import FARTHEST, Choices, Price
 from cfproto_plugin.tables.geometry import clip
 from cfproto_plugin.tables.relations import Linear
 from cfproto_plugin.tables.space import FeatureSpace, Rows
 
 _TANGENTS = 9  # of every column to begin with
-_FARTHEST = 1e6  # standard deviations, where a range is not bounded
 _REPAIRS = (1e-15, 1e-13, 1e-11, 1e-9)  # of the size of the numbers: what a relation is missed by after rounding
 
 
@@ -47,16 +46,19 @@ class Moved(NamedTuple):
 
     def first_tangents(self, choices: Choices) -> Array:
         """(T,) where tangents are drawn to begin with."""
-        low, high = self.step(np.array([choices.low.min(), choices.high.max()])).clip(-_FARTHEST, _FARTHEST)
+        low, high = self.step(np.array([choices.low.min(), choices.high.max()]))
         return np.linspace(float(low), float(high), _TANGENTS)
 
 
-def linear_relations(space: FeatureSpace) -> tuple[tuple[Linear, ...], bool]:
-    """The linear comparisons that all have to hold, and whether these are all relations there are."""
+def linear_relations(space: FeatureSpace, row: Array) -> tuple[tuple[Linear, ...], bool]:
+    """The linear comparisons that all have to hold of a row (A,), and whether these are all relations there are.
+
+    Those of a column that is missing in the row are not among them: no distance from it is linear.
+    """
     found, complete = [], True
     for relation in space.rules.relations:
         for linear in relation.linear or ():
-            if linear.sense == "!=":
+            if linear.sense == "!=" or np.isnan(row[linear.weights != 0]).any():
                 complete = False
             else:
                 found.append(linear)
@@ -85,11 +87,18 @@ def moved_columns(
     found = {}
     for at in sorted(named):
         original = float(rows.table[0, at])
-        if np.isnan(original) or (choices[at].low == choices[at].high).all():
+        if (choices[at].low == choices[at].high).all():
             continue
         pull = 0.0 if price.goal is None else float(price.goal[at] - rows.z[0, at])
         found[at] = Moved(at, original, float(space.factor[at]), pull, price)
     return found
+
+
+def horizon(space: FeatureSpace, rows: Rows, named: set[int]) -> float:
+    """The cost that no point outside of a program stays below: columns that relations name move only so far in it."""
+    columns = sorted(named)
+    far = np.maximum(rows.table - rows.lower, rows.upper - rows.table)[0, columns] > FARTHEST * space.factor[columns]
+    return FARTHEST**2 if far.any() else np.inf
 
 
 def repaired(table: Array, relations: tuple[Linear, ...], room: dict[int, tuple[float, float]]) -> Array:

@@ -41,6 +41,8 @@ def wanted_classes(ensemble: TreeEnsemble, allowed: Array, kappa: float, min_pro
         conditions = [_leads(ensemble, label, int(other), kappa) for other in others]
         least = None
         if min_proba is not None:
+            if min_proba - _ROUNDING > (1 + kappa) / 2:
+                conditions = []  # implied; and HiGHS has called programs with both infeasible that have points
             conditions += _at_least(ensemble, len(allowed), label, min_proba)
             least = min_proba if ensemble.link == "softmax" else None
         found.append(Wanted(label, tuple(conditions), least))
@@ -85,11 +87,15 @@ def rounding(ensemble: TreeEnsemble, condition: Condition) -> float:
 
 
 def _leads(ensemble: TreeEnsemble, label: int, other: int, kappa: float) -> Condition:
-    """p(label) - p(other) >= kappa; without kappa a tie goes to the first class."""
+    """p(label) - p(other) >= kappa; without kappa a tie goes to the first class.
+
+    Models with one score differ in what they make of a tie, so that there both classes may have it.
+    """
     least = 0.0
     if kappa:
         least = kappa - _ROUNDING if ensemble.link == "identity" else _log_odds((1 + kappa) / 2 - _ROUNDING)
-    return Condition(_difference(ensemble, label, other), least * ensemble.divisor, strict=label > other)
+    strict = label > other and ensemble.link != "logistic"
+    return Condition(_difference(ensemble, label, other), least * ensemble.divisor, strict)
 
 
 def _at_least(ensemble: TreeEnsemble, k: int, label: int, proba: float) -> list[Condition]:
