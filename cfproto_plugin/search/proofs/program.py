@@ -14,11 +14,9 @@ import time
 from collections.abc import Iterable, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import csr_matrix
 
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.proofs.choices import Choices, places_of
@@ -145,6 +143,8 @@ class Program:
         if not self._count:
             return self._trivial()
         whole, begin = (np.arange(self._count) < self._binary).astype(int), time.perf_counter()
+        from scipy.optimize import Bounds, milp
+
         ask = partial(milp, cost, integrality=whole, bounds=Bounds(low, high), constraints=self._constraints())
         found = ask(options=options)
         if found.status == _INFEASIBLE:  # the presolve of HiGHS calls some programs so that have points
@@ -330,10 +330,13 @@ class Program:
         scores = np.stack([*leaves, *self._alone, self.ensemble.base])[:, condition.weights != 0]
         return _exact_unit(np.append(scores.ravel(), condition.least))
 
-    def _constraints(self) -> LinearConstraint:
+    def _constraints(self) -> Any:
         entries = [len(terms) for terms, _, _ in self._rows]
         columns = np.fromiter((c for terms, _, _ in self._rows for c in terms), dtype=int, count=sum(entries))
         data = np.fromiter((v for terms, _, _ in self._rows for v in terms.values()), dtype=float, count=sum(entries))
+        from scipy.optimize import LinearConstraint
+        from scipy.sparse import csr_matrix
+
         matrix = csr_matrix((data, columns, np.concatenate([[0], np.cumsum(entries)])), (len(entries), self._count))
         return LinearConstraint(matrix, [low for _, low, _ in self._rows], [high for _, _, high in self._rows])
 
