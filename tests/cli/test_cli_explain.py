@@ -305,7 +305,7 @@ def test_rows_without_a_counterfactual_give_status_1_and_their_reasons(folder, t
         (("--range", "worst area=7"), "expected such as age=17:90"),
         (("--range", "worst area=a:7"), "'a' is not a number"),
         (("--range", "worst area=9:7"), "expected (lowest, highest)"),
-        (("--weight", "worst area=0"), "expected a number above 0"),
+        (("--weight", "worst area=0"), "expected a number from 1e-12"),
         (("--allowed", "worst area=1,low"), "'low' is not a number"),
         (("--target", "benign"), "Its classes are: 0, 1"),
         (("--preset", "nearest"), "'nearest' is not one of 'close', 'few', 'typical', 'stable'"),
@@ -364,7 +364,7 @@ def test_columns_of_the_training_table_rule_where_the_model_names_none(folder, n
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("model.json", "{}", "cannot be loaded as a model by xgboost"),
+        ("model.json", "{}", "is no model that XGBoost wrote"),
         ("model.joblib", "no pickle", "cannot be loaded as a model by sklearn"),
         ("model.pkl", "cno_such_module\nNet\n.", "The code of its classes must be installed"),
         ("model.onnx", "", "pass package.module:function"),

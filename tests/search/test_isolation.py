@@ -63,7 +63,7 @@ def test_an_encoder_inside_a_provider_gets_rows_of_its_own_and_no_more_than_it_t
     assert encoder.largest == 10
     np.testing.assert_array_equal(explainer.fitted_.guide.train, X)
     delta = np.abs(e.counterfactual - X[:3])
-    np.testing.assert_allclose(e.distance, (0.1 * delta + delta**2).sum(axis=1))
+    np.testing.assert_allclose(e.distance, (delta + delta**2).sum(axis=1))
 
 
 def test_a_provider_that_cannot_be_copied_is_refused():

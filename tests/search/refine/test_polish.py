@@ -192,7 +192,7 @@ def test_prototype_class_is_that_of_the_point_that_was_polished():
     model = RandomForestClassifier(30, random_state=0).fit(x, y)
     e = CounterfactualExplainer(model, search=SearchConfig.close()).fit(x).explain(x)
     assert (e.prototype_class != e.original_class).all()
-    assert all("polished from" in message for message in e.message)
+    assert all("then improved" in message for message in e.message)
     e = CounterfactualExplainer(model).fit(x).explain(x[y != 2], target=2)
     assert set(e.prototype_class) == set(e.counterfactual_class) == {2}
 
