@@ -64,5 +64,5 @@ $(DEMO_ENV)/ready: pyproject.toml $(PINS)
 
 $(ENV)/ready: pyproject.toml $(PINS)
 	$(PYTHON) -m venv --clear $(ENV)
-	$(ENV)/bin/python $(INSTALL) -e ".[torch,keras,pandas,parquet,files,mlflow,docs,test]" xgboost-cpu
+	$(ENV)/bin/python $(INSTALL) -e ".[torch,keras,pandas,parquet,files,mlflow,plots,shap,captum,notebook,docs,test]" xgboost-cpu
 	touch $@
