@@ -56,7 +56,14 @@ PUBLIC = {CORE, f"{CORE}.protocols", f"{CORE}.errors", f"{CORE}.helpers"}  # wha
 
 FRAMEWORKS = {"torch", "tensorflow", "keras", "xgboost", "lightgbm", "onnxruntime", "catboost", "jax"}
 OPTIONAL = FRAMEWORKS | {"pandas", "matplotlib"}
-TOOLS = {"mlflow"}  # that a folder or module of integrations is made for
+TOOLS = {
+    "mlflow",
+    "mlserver",
+    "kserve",
+    "ray",
+    "dask",
+    "pyspark",
+}  # that a folder or module of integrations is made for
 IMPORTERS = {"import_module", "__import__", "find_spec"}
 PROTOCOLS = {"ModelAdapter", "GradientAdapter", "Capabilities", "PrototypeProvider", "CategoryDistance"}
 CAPABILITIES = {

@@ -102,7 +102,7 @@ def write_package(path: Path, parts: Mapping[str, Part], about: Mapping[str, Any
     members = {names[part]: made.content for part, made in parts.items()}
     text = json.dumps(manifest, indent=2, allow_nan=False).encode()
     if is_zipped(path):
-        with _put(path) as file:
+        with put(path) as file:
             write_zip(file, {MANIFEST: text, **members}, deflate=True)
     else:
         _write_folder(path, text, members)
@@ -198,12 +198,12 @@ def _remove(path: Path, names: set[str]) -> None:
 
 
 def _put_bytes(path: Path, content: bytes) -> None:
-    with _put(path) as file:
+    with put(path) as file:
         file.write(content)
 
 
 @contextmanager
-def _put(path: Path) -> Iterator[Any]:
+def put(path: Path) -> Iterator[Any]:
     """A file that takes its place by a rename when all is written, and leaves nothing behind if something fails."""
     handle, name = tempfile.mkstemp(prefix=".cfproto-", dir=path.parent)
     try:
