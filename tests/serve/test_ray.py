@@ -97,7 +97,7 @@ def job(saved, source, tmp_path, tmp_path_factory):
             stderr=subprocess.DEVNULL,
             text=True,
             start_new_session=True,
-            env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(tmp_path)},
+            env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"},
         )
         started.append((process, folder))
         return process

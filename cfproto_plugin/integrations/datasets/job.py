@@ -70,7 +70,8 @@ def explain_dataset(
     _check(block_rows, engine)
     folder, files = files_of(Path(source))
     sink = Path(sink)
-    if sink.resolve() == folder.resolve() or folder.resolve() in sink.resolve().parents:
+    inside = sink.resolve() == folder.resolve() or folder.resolve() in sink.resolve().parents
+    if inside and Path(source).is_dir():
         raise InputError(f"the sink {str(sink)!r} lies in the source {str(folder)!r}; choose a folder outside it")
     report = DatasetReport(sink)
     blocks = _blocks(folder, files, block_rows, report)

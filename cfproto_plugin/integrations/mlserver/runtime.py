@@ -24,7 +24,7 @@ from mlserver.utils import get_model_uri
 
 from cfproto_plugin.errors import ConfigError, did_you_mean
 from cfproto_plugin.integrations.mlserver.metrics import metrics
-from cfproto_plugin.integrations.mlserver.tensors import outputs_of, params_of, rows_of, size_of
+from cfproto_plugin.integrations.mlserver.tensors import check_id, outputs_of, params_of, rows_of, size_of
 from cfproto_plugin.integrations.service.errors import as_service_error
 from cfproto_plugin.integrations.service.service import ExplainerService, safe
 
@@ -70,6 +70,7 @@ class CounterfactualRuntime(MLModel):  # type: ignore[misc]  # MLServer is not s
         """The answers to the rows of a request."""
         request_id = payload.id or ""
         try:
+            check_id(payload)
             self.service.limits.check_size(0, size_of(payload))
             rows = rows_of(payload, self.service.reader)
             explanation, facts = await self.service.explain(rows, params_of(payload), request_id=request_id, log=log)

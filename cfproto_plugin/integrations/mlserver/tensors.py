@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from mlserver.codecs import NumpyCodec, StringCodec
-from mlserver.types import InferenceRequest, Parameters, RequestInput, ResponseOutput
+from mlserver.types import InferenceRequest, RequestInput, ResponseOutput
 
 from cfproto_plugin.checks import shown
 from cfproto_plugin.errors import InputError, did_you_mean
@@ -25,17 +25,19 @@ def size_of(payload: InferenceRequest) -> int:
     return int(declared) if declared.isdigit() else sum(_bytes_of(each) for each in payload.inputs)
 
 
+def check_id(payload: InferenceRequest) -> None:
+    """MLServer sends the id back as a header, which has no line breaks."""
+    if payload.id is not None and not payload.id.isprintable():
+        raise InputError(f"the id of the request is {shown(payload.id)}; expected printable characters")
+
+
 def rows_of(payload: InferenceRequest, reader: RowReader) -> Any:
     """One tensor per column by its name, or one tensor of all columns in the order of the training data."""
     inputs = {each.name: each for each in payload.inputs}
     if len(inputs) < len(payload.inputs):
         raise InputError("the request has two inputs of one name; expected each column once")
-    if len(inputs) == 1 and reader.names != tuple(inputs):
-        (only,) = inputs.values()
-        found = _array(only)
-        if reader.names and found.ndim <= 1 and len(reader.names) > 1 and found.shape != reader.shape:
-            return reader.from_columns({only.name: found})  # an error that names the columns
-        return reader.from_array(found)
+    if len(inputs) == 1 and not set(inputs) & set(reader.names):
+        return reader.from_array(_array(payload.inputs[0]))
     return reader.from_columns({name: _column(each) for name, each in inputs.items()})
 
 
@@ -52,7 +54,7 @@ def outputs_of(explanation: Explanation, payload: InferenceRequest) -> list[Resp
     for name in asked:
         if name not in made:
             raise InputError(f"there is no output {name!r}.{did_you_mean(name, made)} Known: {', '.join(made)}")
-    return [_texts(name, made[name]()) for name in asked]
+    return [StringCodec.encode_output(name, made[name]()) for name in asked]
 
 
 def params_of(payload: InferenceRequest) -> Mapping[str, Any]:
@@ -106,16 +108,6 @@ def _text(value: Any) -> Any:
         return value.decode() if isinstance(value, bytes) else value
     except UnicodeDecodeError as error:
         raise InputError(f"{value[:40]!r} is no text in UTF-8") from error
-
-
-def _texts(name: str, values: list[str]) -> ResponseOutput:
-    return ResponseOutput(
-        name=name,
-        datatype="BYTES",
-        shape=[len(values), 1],
-        data=values,
-        parameters=Parameters(content_type="str"),
-    )
 
 
 def _bytes_of(tensor: RequestInput) -> int:

@@ -25,6 +25,7 @@ from cfproto_plugin.integrations.requests import Request
 from cfproto_plugin.integrations.service.errors import ServiceError
 from cfproto_plugin.integrations.service.limits import Limits
 
+_ROWS = ("original", "counterfactual")
 Search = Callable[[Any, Request, float], Explanation]  # rows, what is asked, deadline of time.monotonic
 
 
@@ -166,9 +167,15 @@ def split(explanation: Explanation, sizes: Sequence[int]) -> list[Explanation]:
     for size in sizes:
         lines = np.flatnonzero((explanation.row >= start) & (explanation.row < start + size))
         part = explanation[lines]
-        found.append(replace(part, row=part.row - start))
+        row = part.row - start
+        found.append(replace(part, row=row, **{name: _numbered(getattr(part, name), row) for name in _ROWS}))
         start += size
     return found
+
+
+def _numbered(rows: Any, index: Any) -> Any:
+    """Rows with this index, if they have one."""
+    return rows.set_axis(index, axis=0) if library_of(rows) is not None else rows
 
 
 def _kinds(rows: Any) -> Any:
