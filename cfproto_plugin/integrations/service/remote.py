@@ -10,8 +10,8 @@ import http.client
 import json
 import random
 import socket
-import threading
 import time
+from collections import deque
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
@@ -73,7 +73,7 @@ class RemoteModel:
         self._parts, self._output, self._as_columns = parts, output, as_columns
         self._timeout, self._attempts, self._backoff = timeout, attempts, backoff
         self._classes = None if classes is None else np.asarray(list(classes))
-        self._local = threading.local()
+        self._idle: deque[http.client.HTTPConnection] = deque()
         if self._classes is not None:
             self.classes = self._classes
 
@@ -94,7 +94,6 @@ class RemoteModel:
             try:
                 return self._sent(body, min(self._timeout, left))
             except (OSError, http.client.HTTPException, _TryAgainError) as error:
-                self._close()
                 pause = self._backoff * 2 ** (attempt - 1) * random.uniform(0.5, 1.0)  # noqa: S311 spreads clients
                 late = isinstance(error, TimeoutError)
                 if attempt >= self._attempts or pause >= calls.left():
@@ -109,11 +108,16 @@ class RemoteModel:
         return error
 
     def _sent(self, body: bytes, seconds: float) -> Any:
-        """One request and its answer."""
+        """One request and its answer. The connection is kept for the next, unless something failed on the way."""
         connection = self._connection(seconds)
-        connection.request("POST", self._path(), body, {"Content-Type": "application/json"})
-        response = connection.getresponse()
-        content = response.read(_MOST_BYTES)
+        try:
+            connection.request("POST", self._path(), body, {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            content = response.read(_MOST_BYTES)
+        except BaseException:
+            connection.close()
+            raise
+        self._idle.append(connection)
         if response.status in _AGAIN:
             raise _TryAgainError(f"{response.status}: {_text(content)}")
         if response.status != HTTPStatus.OK:  # it refuses these rows, as a model does that raises
@@ -124,31 +128,31 @@ class RemoteModel:
             raise ModelError(f"the model at {self.url} answered with no JSON: {_text(content)}") from error
 
     def _connection(self, seconds: float) -> http.client.HTTPConnection:
-        """The open connection of this thread, or a new one."""
-        found: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
-        if found is None:
+        """An open connection that no other thread uses, or a new one."""
+        try:
+            found = self._idle.pop()
+        except IndexError:
             kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
-            found = self._local.connection = kind(self._parts.hostname or "", self._parts.port, timeout=seconds)
+            found = kind(self._parts.hostname or "", self._parts.port)
         found.timeout = seconds
         if isinstance(found.sock, socket.socket):
             found.sock.settimeout(seconds)
         return found
 
-    def _close(self) -> None:
-        found = getattr(self._local, "connection", None)
-        if found is not None:
-            found.close()
-            self._local.connection = None
+    def close(self) -> None:
+        """Close connections that are open and not in use; the next request opens a new one."""
+        while self._idle:
+            self._idle.pop().close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_idle"):
+            self.close()
 
     def _path(self) -> str:
         return f"{self._parts.path}?{self._parts.query}" if self._parts.query else self._parts.path
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_local"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._local = threading.local()
+        return {**vars(self), "_idle": deque()}
 
 
 class _TryAgainError(Exception):
