@@ -66,7 +66,15 @@ def test_the_ten_lines_and_the_settings_of_the_readme_run(tmp_path, monkeypatch)
 
 @pytest.mark.parametrize(
     "name",
-    ["index.md", "explanation.md", "rules.md", "proofs.md", pytest.param("files.md", marks=pytest.mark.needs("skops"))],
+    [
+        "index.md",
+        "explanation.md",
+        "rules.md",
+        "proofs.md",
+        pytest.param("files.md", marks=pytest.mark.needs("skops")),
+        pytest.param("serving.md", marks=pytest.mark.needs("xgboost")),
+        pytest.param("datasets.md", marks=[pytest.mark.needs("xgboost"), pytest.mark.needs("pyarrow")]),
+    ],
 )
 def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch):
     assert run(TOP / "docs" / name, tmp_path, monkeypatch) >= 1
@@ -112,6 +120,8 @@ def test_no_page_has_code_that_is_not_run():
         "adult.md",
         "command-line.md",
         "mlflow.md",
+        "serving.md",
+        "datasets.md",
     }
     assert {page.name for page in PAGES if any(kind == "python" for kind, _ in blocks(page))} == ran
     for page in [*PAGES, TOP / "README.md"]:
