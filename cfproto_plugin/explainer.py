@@ -300,7 +300,7 @@ class CounterfactualExplainer:
             )
         return found
 
-    def _source_for(self, rows: Any, features: Features | None = None) -> FittedSource:
+    def source_for(self, rows: Any, features: Features | None = None) -> FittedSource:
         """What an explanation of these rows can ask afterwards."""
         return FittedSource.of(self._require_fitted(), rows, features)
 
@@ -333,7 +333,7 @@ class CounterfactualExplainer:
             row=lines.group,
             feature_names=names,
             deviations=deviations,
-            _source=self._source_for(original, features),
+            _source=self.source_for(original, features),
             meta={
                 "adapter": fitted.classifier.name,
                 "method": fitted.guide.plan.method,
