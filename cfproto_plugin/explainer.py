@@ -14,14 +14,13 @@ from cfproto_plugin.arguments import check_call, check_models, check_parts, chec
 from cfproto_plugin.call import Call, space_under
 from cfproto_plugin.checks import as_plain
 from cfproto_plugin.config import SearchConfig
-from cfproto_plugin.errors import NotFittedError
 from cfproto_plugin.explanation import Explanation
 from cfproto_plugin.features import Features
 from cfproto_plugin.files.loading import Handed
 from cfproto_plugin.files.models import How
 from cfproto_plugin.files.package import MAX_BYTES
 from cfproto_plugin.files.record import Saved
-from cfproto_plugin.fitted import Fitted, Models, check_certifiable
+from cfproto_plugin.fitted import Fitted, Models, check_certifiable, require_fitted
 from cfproto_plugin.plugins.versions import versions
 from cfproto_plugin.protocols import CategoryDistance, ModelAdapter, PrototypeProvider
 from cfproto_plugin.result import budget_record, explanation_of
@@ -101,7 +100,7 @@ class CounterfactualExplainer:
         that is called with the fraction done.
         """
         start = time.perf_counter()
-        fitted = self._require_fitted()
+        fitted = require_fitted(self.fitted_)
         check_call(n, time_budget, progress)
         call = self._begin(x, target, n, features)
         lines, todo, pace = call.lines, call.todo, call.model.pace
@@ -142,7 +141,7 @@ class CounterfactualExplainer:
         arguments are those of `explain`; without a time budget a row may take a minute.
         """
         start = time.perf_counter()
-        fitted = self._require_fitted()
+        fitted = require_fitted(self.fitted_)
         check_call(1, time_budget, progress=False)
         check_certifiable("certificate", fitted.classifier, fitted.space.columns, encoders=fitted.guide.with_codes)
         call = self._begin(x, target, 1, features)
@@ -158,8 +157,7 @@ class CounterfactualExplainer:
         plugin has one, else by reference, with a warning that says why; "file" demands it; "reference" leaves them out,
         and `load` is given them. An explainer that is there already is replaced at once, or not at all.
         """
-        settings = {name: getattr(self, name) for name in saving.SETTINGS}
-        return saving.save(settings, self._require_fitted(), saving.as_path(path), model)
+        return saving.save(saving.settings_of(self), require_fitted(self.fitted_), saving.as_path(path), model)
 
     @classmethod
     def load(
@@ -199,14 +197,9 @@ class CounterfactualExplainer:
         )
         return f"CounterfactualExplainer({type(self.model).__name__}: {state})"
 
-    def _require_fitted(self) -> Fitted:
-        if self.fitted_ is None:
-            raise NotFittedError("this explainer has seen no data; call explainer.fit(X_train) before explain")
-        return self.fitted_
-
     def _begin(self, x: Any, target: Any, n: int, features: Features | None) -> Call:
         """Read and predict the rows of a call under its rules."""
-        fitted = self._require_fitted()
+        fitted = require_fitted(self.fitted_)
         if features is None:
             return Call.begin(fitted, fitted.space, x, target, n)
         space = space_under(settings(features, "features", Features), fitted, self.features)
