@@ -36,6 +36,7 @@ report files
 explanation
 fitted
 lines saving
+call result
 explainer
 cfproto_plugin
 metrics datasets integrations
@@ -49,7 +50,7 @@ SEARCH |= {"noise", "boundary", "fingerprint", "parts", "training"}
 
 MODULES = {
     *("explainer", "explanation", "fitted", "config", "features", "errors", "protocols", "hookspecs", "datasets"),
-    *("checks", "arguments", "lines", "saving"),
+    *("checks", "arguments", "call", "lines", "result", "saving"),
 }
 PACKAGES = {part for part in RANK if "." not in part} - MODULES - {CORE}
 PUBLIC = {CORE, f"{CORE}.protocols", f"{CORE}.errors", f"{CORE}.helpers"}  # what adapters see
