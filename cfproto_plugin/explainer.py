@@ -25,7 +25,7 @@ from cfproto_plugin.fitted import Fitted, Models, check_certifiable
 from cfproto_plugin.lines import Lines
 from cfproto_plugin.plugins.versions import versions
 from cfproto_plugin.protocols import Array, CategoryDistance, ModelAdapter, PrototypeProvider
-from cfproto_plugin.search.clock import Clock, Pace, Progress, reporting
+from cfproto_plugin.search.clock import Clock, Done, Pace, Progress, reporting
 from cfproto_plugin.search.first import first_look, takes, without_code
 from cfproto_plugin.search.floors import Measures
 from cfproto_plugin.search.intervals import Intervals, read_intervals
@@ -108,18 +108,27 @@ class CounterfactualExplainer:
         the result has n lines per row, and `row` says which. features: other rules for this call. time_budget: seconds,
         after which the best found so far is returned, and the nearest training row that keeps the rules for rows
         without; one search for these and one call of the model may go beyond it. progress: True, False, or a function
-        that is called with the fraction done.
+        that is called with the fraction done: a float with the attributes rows, done and found, in rows. Default: a bar
+        on a terminal and in a notebook if it takes long.
         """
         start = time.perf_counter()
         fitted = self._require_fitted()
         check_call(n, time_budget, progress)
         lines, rows, todo, model = self._begin(x, target, n, features)
-        with reporting(as_plain(progress), "explaining") as tick:
+        with reporting(as_plain(progress), "explaining") as show:
             model.pace.deadline = np.inf if time_budget is None else start + time_budget
+            settled = len(lines.given) - len(todo), len(np.unique(lines.group[lines.status == "found"]))
+
+            def tick(fraction: float) -> None:
+                done, found = settled[0] + int(fraction * len(todo)), settled[1] + clock.found
+                show(Done(fraction, len(lines.given), done, found))
+
             clock = Clock(len(todo), model.pace.deadline, lambda fraction: tick(fraction / n))
             guide, certifying = fitted.guide, fitted.config.certify
             judge = self._judge(lines, rows, todo, model)
             first, proofs = solve(judge, clock, guide), None
+            clock.found = int(first.good.sum())
+            tick(1 / n)
             if certifying is not None:
                 first, proofs = certify(judge, clock, first, fitted.classifier, certifying)
             answers = further_answers(judge, clock, guide, first, n, tick)

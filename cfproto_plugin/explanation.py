@@ -21,6 +21,7 @@ from cfproto_plugin.files.schemas import explanation_schema
 from cfproto_plugin.helpers.kinds import cells_of, library_of, load_pandas, take, to_pandas
 from cfproto_plugin.helpers.native import Kind
 from cfproto_plugin.report import as_html, as_sentence, as_text, number_dtypes, plain_cell
+from cfproto_plugin.report.cohorts import Summary, summarised
 from cfproto_plugin.tables.cells import is_missing, key_of
 from cfproto_plugin.tables.geometry import changed, diversity
 
@@ -274,6 +275,15 @@ class Explanation:
         if len(chosen := self[line]) != 1:
             raise InputError(f"line is {line!r}, which are {len(chosen)} lines; expected the number of one")
         return as_sentence(chosen)
+
+    def summary(self, by: Any = None) -> Summary:
+        """Which columns change, how often, how far and in which direction, for all rows and by class.
+
+        by: a column of the rows, or an array or Series of one value per row: also for each of its groups, with the
+        median distance and the share of rows without an answer. More than ten different numbers are cut at their
+        quartiles, missing values are a group of their own.
+        """
+        return summarised(self, by)
 
     def __repr__(self) -> str:
         return as_text(self, shutil.get_terminal_size().columns)
