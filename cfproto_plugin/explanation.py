@@ -321,6 +321,27 @@ class Explanation:
         """
         return summarised(self, by)
 
+    def plot(
+        self,
+        kind: str | None = None,
+        *,
+        by: Any = None,
+        column: Any = None,
+        shape: tuple[int, ...] | None = None,
+        figure: Any = None,
+    ) -> Any:
+        """A picture as a matplotlib Figure, which needs no display; default: the one that fits.
+
+        kind: "changes", one line of a table before and after, over what is typical of the new class; "images";
+        "cohort", what changes in many rows, how often and which way (by: a group, as in `summary`); "comparison", the
+        answers of one row side by side; "path", the model's probability on the way from one row to the prototype;
+        "embedding", how alike the search takes the categories of a column to be (column: its name). shape: of an image
+        whose rows are vectors. figure: a Figure or SubFigure to draw in.
+        """
+        from cfproto_plugin.report.plots import plot
+
+        return plot(self, self._source, kind, by=by, column=column, shape=shape, figure=figure)
+
     def __repr__(self) -> str:
         return as_text(self, shutil.get_terminal_size().columns)
 

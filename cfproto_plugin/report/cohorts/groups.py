@@ -84,8 +84,7 @@ def _values_by(explanation: Explanation, by: Any) -> tuple[str, list[Any]]:
         return _column(explanation, by if isinstance(by, str) else int(by))
     name = str(getattr(by, "name", None) or "group")
     index = getattr(explanation.original, "index", None)
-    is_series = hasattr(by, "reindex") and index is not None
-    if is_series and by.index.is_unique and index.isin(by.index).all():
+    if hasattr(by, "reindex") and index is not None and by.index.is_unique and index.isin(by.index).all():
         return name, list(by.loc[index])
     rows, of_line = np.unique(explanation.row, return_inverse=True)
     if np.ndim(by) == 1 and len(by) in {len(rows), lines}:

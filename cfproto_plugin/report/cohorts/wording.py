@@ -19,6 +19,7 @@ _GROUPS = 20
 _NOTICEABLE = 1.05  # times
 _FEW = 10  # rows; medians of fewer say little
 _GROUP_HEADS = ("group", "rows", "no answer", "median distance", "middle half", "changes")
+_SMALL, _LARGE = 1e-4, 1e9  # numbers in between are written without an exponent
 _FEATURE_HEADS = ("feature", "changed in", "up", "down", "other", "typical change")
 
 
@@ -78,11 +79,19 @@ def few(summary: Summary) -> str:
 
 def typical_change(record: FeatureRecord) -> str:
     """+500 (0.3 sd), or -> Masters (12) for a category; both directions if numbers go both ways."""
-    parts = [f"{step:+.3g}" for step in (record.rise, record.fall) if not math.isnan(step)]
+    parts = [signed(step) for step in (record.rise, record.fall) if not math.isnan(step)]
     size = "" if math.isnan(record.deviations) else f" ({record.deviations:.2g} sd)"
     if parts:
         return " or ".join(parts) + size
     return f"-> {record.most_common} ({record.most_common_count})"
+
+
+def signed(value: float) -> str:
+    """A change with three digits: +7,320 rather than +7.32e+03."""
+    rounded = float(f"{value:.3g}")
+    if _SMALL <= abs(rounded) < _LARGE:
+        return f"{rounded:+,.0f}" if rounded.is_integer() else f"{rounded:+,.6f}".rstrip("0")
+    return f"{value:+.3g}"
 
 
 def number(value: float) -> str:
