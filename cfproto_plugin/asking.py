@@ -184,19 +184,22 @@ class FittedSource:
         """In the table, by the way that answers are confirmed."""
         given, model = self._given(original)
         space = self._ruled.on(given.columns)
-        rows, n = space.rows(given.table), len(given)
-        labels, kept = np.full((len(actions), n), -1), np.zeros((len(actions), n), dtype=bool)
+        rows, shape = space.rows(given.table), (len(actions), len(given))
+        labels, proba = np.full(shape, -1), np.full((*shape, len(self.classes)), np.nan)
+        kept, moved = np.zeros(shape, dtype=bool), np.zeros(shape)
         size = max(1, self.fitted.tuning.cells // max(given.table.size, 1))
         for start in range(0, len(actions), size):
             part = slice(start, start + size)
             tables = np.stack([stepped(space, rows, self._in_table(steps)) for steps in actions[part]])
             kept[part] = np.stack([~space.broken(table, rows) for table in tables])
+            moved[part] = np.abs(space.to_search(tables) - rows.z).sum(axis=2)
             action, row = np.nonzero(kept[part])
             if len(row):
                 answer = model.answer(tables[action, row], row)
                 failed = np.isnan(answer.proba).any(axis=1)
                 labels[start + action, row] = np.where(failed, -1, answer.label)
-        return Outcome(labels, kept)
+                proba[start + action, row] = answer.proba
+        return Outcome(labels, proba, kept, moved)
 
     def _in_table(self, steps: Sequence[Step]) -> list[tuple[int, str, float]]:
         """Steps of the user's columns as those of the table: codes for categories, days for dates."""

@@ -22,7 +22,7 @@ from cfproto_plugin.files.schemas import explanation_schema
 from cfproto_plugin.helpers.kinds import cells_of, library_of, load_pandas, take, to_pandas
 from cfproto_plugin.helpers.native import Kind
 from cfproto_plugin.report import as_html, as_sentence, as_text, number_dtypes, plain_cell
-from cfproto_plugin.report.cohorts import Summary, summarised
+from cfproto_plugin.report.cohorts import Actions, Summary, found_actions, summarised
 from cfproto_plugin.report.source import check_source
 from cfproto_plugin.tables.cells import is_missing, key_of
 from cfproto_plugin.tables.geometry import changed, diversity
@@ -320,6 +320,16 @@ class Explanation:
         quartiles, missing values are a group of their own.
         """
         return summarised(self, by)
+
+    def actions(self, k: int = 3, *, max_changes: int = 3, target: Any = None) -> Actions:
+        """At most k actions that flip as many of the rows as possible, each confirmed by the model on every row.
+
+        An action is made of at most max_changes changes that the answers have in common: a number at least, at most or
+        by so much, a category to a value. The first flips the most rows, the next the most of the rest; rules hold on
+        every row that counts. target: the classes that count; default: those of the answers. The rows are those
+        explained that are not in the target: choose a cohort with e[e.original_class == "refused"].
+        """
+        return found_actions(self, self._ask(), k, max_changes, target)
 
     def plot(
         self,

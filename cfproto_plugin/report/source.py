@@ -68,7 +68,9 @@ class Outcome(NamedTuple):
     """What actions, each of them some steps, make of rows."""
 
     labels: Array  # (actions, n) the class that the model decides for: its place in `classes`; -1 where not `kept`
+    proba: Array  # (actions, n, k), NaN where not `kept`
     kept: Array  # (actions, n) bool: every rule holds
+    moved: Array  # (actions, n) how far in the search, summed over the columns: in standard deviations for tables
 
 
 class Source(Protocol):

@@ -7,17 +7,19 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from cfproto_plugin.report.style import CSS
-from cfproto_plugin.report.words import aligned, counted, percent
+from cfproto_plugin.report.words import aligned, counted, either, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cfproto_plugin.report.cohorts.actions import Actions
     from cfproto_plugin.report.cohorts.summary import FeatureRecord, GroupRecord, Summary
 
 _FEATURES = 12
 _GROUPS = 20
 _NOTICEABLE = 1.05  # times
 _FEW = 10  # rows; medians of fewer say little
+_ACTION_HEADS = ("", "change", "rows flipped", "of them new", "together")
 _GROUP_HEADS = ("group", "rows", "no answer", "median distance", "middle half", "changes")
 _SMALL, _LARGE = 1e-4, 1e9  # numbers in between are written without an exponent
 _FEATURE_HEADS = ("feature", "changed in", "up", "down", "other", "typical change")
@@ -45,6 +47,43 @@ def summary_html(summary: Summary) -> str:
     hidden = [*_more(len(summary.groups), _GROUPS, "group"), *_more(len(features), _FEATURES, "feature")]
     more = "".join(f'<p class="dim">{escape(text)}</p>' for text in hidden)
     return f'<style>{CSS}</style><div class="cfp"><p><b>{escape(title(summary))}</b></p>{tables}{more}</div>'
+
+
+def actions_text(actions: Actions) -> str:
+    """One line per action: what to change, and the rows that it flips."""
+    if not len(actions):
+        return _actions_title(actions)
+    return "\n".join([_actions_title(actions), *aligned([_ACTION_HEADS, *_action_cells(actions)], right=(0, 2, 3, 4))])
+
+
+def actions_html(actions: Actions) -> str:
+    """The same as HTML; the user's text is escaped."""
+    table = _table(_ACTION_HEADS, _action_cells(actions)) if len(actions) else ""
+    return f'<style>{CSS}</style><div class="cfp"><p><b>{escape(_actions_title(actions))}</b></p>{table}</div>'
+
+
+def _actions_title(actions: Actions) -> str:
+    """2 actions flip 80 % of 100 rows to granted, each confirmed by the model."""
+    rows, labels = counted(actions.rows, "row"), either([str(label) for label in actions.target] or ["another class"])
+    if not actions.rows:
+        return "No row has to be flipped"
+    if not len(actions):
+        return f"No common change flips any of {rows} to {labels}"
+    flip = f"{counted(len(actions), 'action')} {'flips' if len(actions) == 1 else 'flip'}"
+    return f"{flip} {percent(actions[-1].cumulative)} of {rows} to {labels}, every row confirmed by the model"
+
+
+def _action_cells(actions: Actions) -> list[tuple[str, ...]]:
+    return [
+        (
+            str(number),
+            action.text,
+            f"{action.covered:,} ({percent(action.share)})",
+            f"{action.new:,}",
+            percent(action.cumulative),
+        )
+        for number, action in enumerate(actions, start=1)
+    ]
 
 
 def title(summary: Summary) -> str:
