@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from cfproto_plugin.errors import CfprotoError, FileError
-from cfproto_plugin.files.package import Package, Part
+from cfproto_plugin.files.reading import Package
+from cfproto_plugin.files.writing import Part
 from cfproto_plugin.files.zips import check_nested
 from cfproto_plugin.plugins import claimed, registry, type_name
 from cfproto_plugin.protocols import AdapterSpec, ModelFile
