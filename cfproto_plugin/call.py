@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cfproto_plugin.asking import asked_as
 from cfproto_plugin.errors import ConfigError, InputError
 from cfproto_plugin.features import Features
 from cfproto_plugin.fitted import Fitted
 from cfproto_plugin.lines import Lines
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.search.clock import Pace
-from cfproto_plugin.search.first import first_look, takes, without_code
+from cfproto_plugin.search.first import first_look, without_code
 from cfproto_plugin.search.floors import Measures
 from cfproto_plugin.search.intervals import Intervals, read_intervals
 from cfproto_plugin.search.judge import Judge
@@ -41,7 +41,7 @@ class Call(NamedTuple):
         """Read, predict and settle the rows of x, n lines each. space: under the rules of this call."""
         given = fitted.space.columns.given(x)
         intervals = _intervals(fitted, target, given)
-        given, model = _asked_as(fitted, space, given, intervals)
+        given, model = asked_as(fitted, given, space, ends=None if intervals is None else intervals.ends)
         space = model.space
         answer, errors = first_look(model, given, fitted.fingerprint)
         errors = {**space.without_place(given.table), **errors}
@@ -101,40 +101,6 @@ def _intervals(fitted: Fitted, target: Any, given: Given) -> Intervals | None:
             "Calibrate it (CalibratedClassifierCV), or give classes as the target"
         )
     return found
-
-
-def _asked_as(
-    fitted: Fitted, space: FeatureSpace, given: Given, intervals: Intervals | None
-) -> tuple[Given, SearchModel]:
-    """The rows and the model of one call.
-
-    Text and objects where training had neither are asked as they are if the model takes them, else in the dtypes of
-    training.
-    """
-    pace = Pace()
-
-    def made(given: Given) -> SearchModel:
-        return SearchModel(
-            fitted.classifier,
-            space.on(given.columns),
-            len(fitted.classes),
-            fitted.tuning,
-            pace,
-            given=given,
-            noise=fitted.noise_of(given.table.dtype),
-            by_proba=fitted.probabilities[0] is not None,
-            ends=None if intervals is None else intervals.ends,
-        )
-
-    model = made(given)
-    if given.loose is None:
-        return given, model
-    loose = replace(given, columns=given.loose, loose=None)
-    tried = made(loose)
-    if takes(tried, loose):
-        return loose, tried
-    model.calls, model.predicted = tried.calls, tried.predicted
-    return given, model
 
 
 def _misses_floors(model: SearchModel, rows: Rows, lines: Lines, at: Array) -> Array:

@@ -11,6 +11,7 @@ import numpy as np
 
 from cfproto_plugin import saving
 from cfproto_plugin.arguments import check_call, check_models, check_parts, check_seed, settings
+from cfproto_plugin.asking import FittedSource
 from cfproto_plugin.call import Call, space_under
 from cfproto_plugin.checks import as_plain
 from cfproto_plugin.config import SearchConfig
@@ -128,7 +129,7 @@ class CounterfactualExplainer:
             "budget": budget_record(time_budget, seconds, spent=not answers[-1].in_time),
             "seconds": seconds,
         }
-        return explanation_of(lines, facts)
+        return explanation_of(lines, facts, features)
 
     __call__ = explain
 
@@ -196,6 +197,10 @@ class CounterfactualExplainer:
             else f"{known.classifier.name}, {known.guide.plan.method}, {len(known.classes)} classes"
         )
         return f"CounterfactualExplainer({type(self.model).__name__}: {state})"
+
+    def _source_for(self, rows: Any, features: Features | None = None) -> FittedSource:
+        """What an explanation of these rows can ask afterwards."""
+        return FittedSource.of(require_fitted(self.fitted_), rows, features)
 
     def _begin(self, x: Any, target: Any, n: int, features: Features | None) -> Call:
         """Read and predict the rows of a call under its rules."""

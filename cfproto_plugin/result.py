@@ -6,19 +6,25 @@ from typing import Any
 
 import numpy as np
 
+from cfproto_plugin.asking import FittedSource
 from cfproto_plugin.explanation import Explanation
+from cfproto_plugin.features import Features
 from cfproto_plugin.fitted import Fitted
 from cfproto_plugin.lines import Lines
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.targets import names_of
 
 
-def explanation_of(lines: Lines, facts: dict[str, Any]) -> Explanation:
-    """The result of a call. facts: further entries of its meta; the seconds of the whole call among them."""
+def explanation_of(lines: Lines, facts: dict[str, Any], features: Features | None) -> Explanation:
+    """The result of a call under the rules `features`.
+
+    facts: further entries of its meta; the seconds of the whole call among them.
+    """
     fitted, seconds = lines.fitted, facts["seconds"]
     names, deviations = _in_order_of(lines.given.order, fitted)
+    original = lines.given.original(lines.group)
     return Explanation(
-        original=lines.given.original(lines.group),
+        original=original,
         counterfactual=lines.given.answers(lines.table, lines.group, lines.label >= 0),
         status=lines.status,
         message=lines.message,
@@ -41,6 +47,7 @@ def explanation_of(lines: Lines, facts: dict[str, Any]) -> Explanation:
         row=lines.group,
         feature_names=names,
         deviations=deviations,
+        _source=FittedSource.of(fitted, original, features),
         meta={**_about(fitted), **facts},
     )
 

@@ -35,7 +35,7 @@ search.several
 report files
 explanation
 fitted
-lines saving
+lines saving asking
 call result
 explainer
 cfproto_plugin
@@ -50,7 +50,7 @@ SEARCH |= {"noise", "boundary", "fingerprint", "parts", "training"}
 
 MODULES = {
     *("explainer", "explanation", "fitted", "config", "features", "errors", "protocols", "hookspecs", "datasets"),
-    *("checks", "arguments", "call", "lines", "result", "saving"),
+    *("checks", "arguments", "asking", "call", "lines", "result", "saving"),
 }
 PACKAGES = {part for part in RANK if "." not in part} - MODULES - {CORE}
 PUBLIC = {CORE, f"{CORE}.protocols", f"{CORE}.errors", f"{CORE}.helpers"}  # what adapters see
