@@ -114,7 +114,7 @@ def restore(role: str, note: Any, package: Package, given: Any, trusted: Sequenc
         except CfprotoError as error:
             raise FileError(f"{named} cannot be loaded: {error}") from error
         except Exception as error:
-            raise FileError(f"{named} cannot be loaded: {_reason(error)}") from error
+            raise FileError(f"{named} cannot be loaded: {_reason(error)}. If you have it, pass {role}=") from error
 
 
 def _reader(note: dict[str, Any], suffix: str, named: str) -> ModelFile:

@@ -13,9 +13,10 @@ FORMAT, SCHEMA = "cfproto-explainer", 1
 MANIFEST = "manifest.json"
 PARTS = ("explainer", "arrays", "model", "encoder", "autoencoder")
 MAX_BYTES = 2**31  # that a saved explainer may have when unpacked, unless the caller allows more
+MOST_MANIFEST = 2**20  # bytes
 MOST_JSON = 2**28  # bytes of the part "explainer"
 ZIPPED = (".zip", ".cfproto")
-NAME = re.compile(rf"(?P<part>{'|'.join(PARTS)})(-[0-9a-f]{{12}})?\.[a-z0-9_]{{1,20}}")
+NAME = re.compile(rf"(?P<part>{'|'.join(PARTS)})(?P<hash>-[0-9a-f]{{12}})?\.[a-z0-9_]{{1,20}}")
 BESIDE = ".cfproto-"  # begins the names of files that are being written
 HASH = 12  # digits of a checksum in the names of a folder
 
@@ -28,6 +29,12 @@ def is_zipped(path: Path) -> bool:
 def is_own(name: str) -> bool:
     """Whether a file in a folder is one that saving makes."""
     return name == MANIFEST or NAME.fullmatch(name) is not None or name.startswith(BESIDE)
+
+
+def is_part_of_folder(name: str) -> bool:
+    """Whether a file is named as the parts in a folder are: with a piece of its checksum."""
+    found = NAME.fullmatch(name)
+    return found is not None and found["hash"] is not None
 
 
 def digest(content: bytes) -> str:

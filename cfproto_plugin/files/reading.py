@@ -16,6 +16,7 @@ from cfproto_plugin.files.package import (
     FORMAT,
     MANIFEST,
     MOST_JSON,
+    MOST_MANIFEST,
     NAME,
     PARTS,
     SCHEMA,
@@ -25,8 +26,6 @@ from cfproto_plugin.files.package import (
 )
 from cfproto_plugin.files.strict import read_json
 from cfproto_plugin.files.zips import ZipReader
-
-_MOST_MANIFEST = 2**20
 
 
 class PartMissingError(FileError):
@@ -127,8 +126,8 @@ def _checked(source: Source, what: str, max_bytes: int) -> Package:
     sizes = source.sizes
     if MANIFEST not in sizes:
         raise FileError(f"{what} has no {MANIFEST}: it is no saved explainer, or saving it was cut short")
-    if sizes[MANIFEST] > _MOST_MANIFEST:
-        raise FileError(f"{what}: the manifest has {sizes[MANIFEST]:,} bytes; expected at most {_MOST_MANIFEST:,}")
+    if sizes[MANIFEST] > MOST_MANIFEST:
+        raise FileError(f"{what}: the manifest has {sizes[MANIFEST]:,} bytes; expected at most {MOST_MANIFEST:,}")
     manifest = read_json(source.read(MANIFEST), f"{MANIFEST} of {what}")
     _check_header(manifest, what)
     files = _files(manifest, what)

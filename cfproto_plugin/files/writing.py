@@ -23,17 +23,19 @@ from cfproto_plugin.files.package import (
     HASH,
     MANIFEST,
     MOST_JSON,
+    MOST_MANIFEST,
     NAME,
+    PARTS,
     SCHEMA,
     ZIPPED,
     digest,
-    is_own,
+    is_part_of_folder,
     is_zipped,
     manifest_digest,
 )
-from cfproto_plugin.files.reading import Folder
+from cfproto_plugin.files.reading import Folder, Source
 from cfproto_plugin.files.strict import read_json
-from cfproto_plugin.files.zips import write_zip
+from cfproto_plugin.files.zips import ZipReader, write_zip
 
 _MOST_ZIPPED = 2**32 - 2**24  # more needs another kind of archive
 _LONGEST_SAVE = 24 * 3600  # seconds
@@ -85,25 +87,60 @@ def _check_sizes(path: Path, files: Mapping[str, Any]) -> None:
 
 def check_place(path: Path) -> None:
     """Refuse a place where something else than a saved explainer would be lost."""
+    try:
+        _check_place(path)
+    except OSError as error:
+        raise WriteError(f"{str(path)!r} cannot be written ({error.strerror or error})") from error
+
+
+def _check_place(path: Path) -> None:
     if not path.parent.is_dir():
         raise FileError(f"{str(path)!r} cannot be written: there is no folder {str(path.parent)!r}")
     if path.is_symlink():
         raise FileError(f"{str(path)!r} is a symbolic link; give the path that it leads to")
+    if not path.exists():
+        return
     if is_zipped(path):
         if path.is_dir():
             raise FileError(f"{str(path)!r} is a folder; a name that ends in {path.suffix} is for one file")
-        return
-    if path.exists() and not path.is_dir():
+        if not path.is_file() or (path.stat().st_size and not _is_explainer(path)):
+            raise FileError(
+                f"{str(path)!r} is there already and is no saved explainer; nothing was written. Choose another name, "
+                "or remove it first"
+            )
+    elif not path.is_dir():
         raise FileError(
             f"{str(path)!r} is a file; a saved explainer is a folder, or one file whose name ends in "
             f"{' or '.join(ZIPPED)}"
         )
-    others = [] if not path.exists() else [each.name for each in path.iterdir() if not is_own(each.name)]
-    if others and not (path / MANIFEST).is_file():
+    elif (others := [each.name for each in path.iterdir() if not _is_left(each.name)]) and not _is_explainer(path):
         raise FileError(
             f"the folder {str(path)!r} holds {min(others)!r} and is no saved explainer; nothing was written. "
             "Choose a new or empty folder"
         )
+
+
+def _is_left(name: str) -> bool:
+    """Whether a file in a folder without a manifest is what a save that was killed left there."""
+    return is_part_of_folder(name) or name.startswith(BESIDE)
+
+
+def _is_explainer(path: Path) -> bool:
+    """Whether a folder or a file begins as a saved explainer does: with a manifest of our format."""
+    try:
+        if path.is_dir():
+            return _has_format(Folder(path))
+        with path.open("rb") as file:
+            return _has_format(ZipReader(file, str(path), most_files=1 + len(PARTS), max_bytes=_MOST_ZIPPED))
+    except FileError:
+        return False
+
+
+def _has_format(source: Source) -> bool:
+    if source.sizes.get(MANIFEST, MOST_MANIFEST + 1) > MOST_MANIFEST:
+        return False
+    found = read_json(source.read(MANIFEST), MANIFEST)
+    return isinstance(found, dict) and found.get("format") == FORMAT
 
 
 def _write_folder(path: Path, manifest: bytes, members: Mapping[str, bytes]) -> None:
@@ -146,7 +183,7 @@ def _named(path: Path) -> set[str]:
 def _left_over(path: Path, names: set[str]) -> set[str]:
     """Parts that a save which was killed left behind: no save takes as long as they are old."""
     since = time.time() - _LONGEST_SAVE
-    return {name for name in names if NAME.fullmatch(name) and _changed(path / name) < since}
+    return {name for name in names if is_part_of_folder(name) and _changed(path / name) < since}
 
 
 def _changed(path: Path) -> float:
