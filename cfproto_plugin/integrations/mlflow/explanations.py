@@ -26,7 +26,9 @@ def log_explanation(
 ) -> str:
     """Log `explanation.json`, `explanation.html` and `explanation.png` below artifact_path; return that folder's URI.
 
-    The plot is left out if no row has a counterfactual, or matplotlib is not installed. title: of the page. run_id: of the run; default: the active one, or a new one if there is none.
+    The plot is left out if no row has a counterfactual, or matplotlib is not installed.
+
+    title: of the page. run_id: of the run; default: the active one, or a new one if there is none.
     """
     if not isinstance(explanation, Explanation):
         raise InputError(f"explanation is {shown(explanation)}; expected an Explanation, what explain returns")
