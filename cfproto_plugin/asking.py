@@ -28,15 +28,13 @@ from cfproto_plugin.tables.steps import stepped
 _NAMING = 64  # calls to find the row that a model fails for
 
 
-def asked_as(
-    fitted: Fitted, given: Given, space: FeatureSpace, pace: Pace | None = None, ends: Array | None = None
-) -> tuple[Given, SearchModel]:
+def asked_as(fitted: Fitted, given: Given, space: FeatureSpace, ends: Array | None = None) -> tuple[Given, SearchModel]:
     """The rows and the model of one call.
 
     Text and objects where training had neither are asked as they are if the model takes them, else in the dtypes of
     training. ends: of the intervals that a probability has to lie in.
     """
-    pace = pace or Pace()
+    pace = Pace()
 
     def made(given: Given) -> SearchModel:
         return SearchModel(
