@@ -37,7 +37,7 @@ def measure() -> list[dict[str, Any]]:
             XGBClassifier(n_estimators=100, max_depth=4, n_jobs=1),
             RandomForestClassifier(100, random_state=0),
         ):
-            line = _line(model.fit(train, labels), train, test[: ROWS])
+            line = _line(model.fit(train, labels), train, test[:ROWS])
             lines.append({"data": name, "model": type(model).__name__, **line})
             print(lines[-1], flush=True)
     return lines
