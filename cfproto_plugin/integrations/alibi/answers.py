@@ -69,7 +69,7 @@ def _confirmed(search: Descent, rows: Rows, kept: list[list[Kept]]) -> list[list
     if not flat:
         return found
     proba = search.networks.predict(np.stack([each.z for _, each in flat]))
-    valid = search.is_valid(proba, rows.label[[row for row, _ in flat]])
+    valid = search.is_valid(proba, rows.take(np.array([row for row, _ in flat])))
     for (row, each), said, good in zip(flat, proba, valid, strict=True):
         if good:
             found[row].append((each, said))

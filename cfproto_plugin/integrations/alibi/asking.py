@@ -48,31 +48,29 @@ def labels_of(given: Any, proba: Array) -> Array:
     return np.asarray(labels.argmax(axis=1))
 
 
-def classes_of(given: Any, label: Array, n_classes: int, known: Array) -> Array:
-    """Which classes (n, k) may give the prototype: those of target_class, or every other than the row's own.
-
-    known: classes that training rows have.
-    """
-    allowed = np.zeros((len(label), n_classes), dtype=bool)
+def classes_of(given: Any, label: Array, n_classes: int) -> Array:
+    """Which classes (n, k) are asked for: those of target_class, or every other than the row's own."""
     if given is None:
-        allowed[:, known] = True
-        allowed[np.arange(len(label)), label] = False
-    else:
-        wanted = (given,) if is_count(given, 0) else as_items(given)
-        if not wanted or not all(is_count(each, 0) and each in known for each in wanted):
-            raise InputError(
-                f"target_class is {shown(given)}; expected a list of classes that the model predicts for training "
-                f"rows: {', '.join(map(str, known.tolist()))}"
-            )
-        allowed[:, list(wanted)] = True
-    if not allowed.any(axis=1).all():
-        row = int(allowed.any(axis=1).argmin())
+        return np.asarray(np.arange(n_classes) != label[:, None])
+    wanted = (given,) if is_count(given, 0) else as_items(given)
+    if not wanted or not all(is_count(each, 0) and each < n_classes for each in wanted):
         raise InputError(
-            f"row {row} has class {label[row]}, and the model predicts no other class for the training rows: there is "
-            "no prototype. Fit with rows of other classes, or leave theta at 0",
+            f"target_class is {shown(given)}; expected a list of classes of the model, numbers from 0 to "
+            f"{n_classes - 1}"
+        )
+    return np.tile(np.isin(np.arange(n_classes), wanted), (len(label), 1))
+
+
+def check_prototypes(wanted: Array, known: Array) -> None:
+    """Refuse rows all of whose wanted classes (n, k) have no training row; known: classes that have some."""
+    without = ~wanted[:, known].any(axis=1)
+    if without.any():
+        row = int(without.argmax())
+        raise InputError(
+            f"row {row} asks for the classes {np.flatnonzero(wanted[row]).tolist()}, which the model predicts for no "
+            f"training row: there is no prototype. There are those of {known.tolist()}",
             row=row,
         )
-    return allowed
 
 
 def check_search(k: Any, k_type: Any, threshold: Any, print_every: Any) -> None:

@@ -32,7 +32,7 @@ class Rows(NamedTuple):
 
     z: Array  # (n, D)
     label: Array  # (n,) class of each row
-    allowed: Array  # (n, k) bool: every other class
+    allowed: Array  # (n, k) bool: the classes asked for, never that of the row
     prototype: Array | None  # (n, *s) in search space, or codes if there is an encoder
 
     def take(self, at: Array) -> Rows:
@@ -61,7 +61,18 @@ class Descent:
     watch: Watch | None = None
 
     def run(self, rows: Rows) -> list[list[Kept]]:
-        """The counterfactuals of every row, in the order they were found: each nearer than the one before."""
+        """The counterfactuals of every row, in the order they were found: each nearer than the one before.
+
+        A row that asks for no class but its own has none.
+        """
+        kept: list[list[Kept]] = [[] for _ in rows.z]
+        at = np.flatnonzero(rows.allowed.any(axis=1))
+        if len(at):
+            for row, found in zip(at, self._run(rows.take(at)), strict=True):
+                kept[row] = found
+        return kept
+
+    def _run(self, rows: Rows) -> list[list[Kept]]:
         settings, n = self.networks.settings, len(rows.z)
         kept: list[list[Kept]] = [[] for _ in range(n)]
         best = np.full(n, np.inf)
@@ -87,11 +98,12 @@ class Descent:
         value = graph(z).gradient
         return value, np.zeros(value.shape) if numeric is None else numeric(z).gradient
 
-    def is_valid(self, proba: Array, label: Array) -> Array:
-        """Whether probabilities (n, k), with kappa added to that of the row's class (n,), are of another class."""
+    def is_valid(self, proba: Array, rows: Rows) -> Array:
+        """Whether probabilities (n, k), with kappa added to that of the row's own class, are of a class asked for."""
+        lines = np.arange(len(proba))
         raised = proba.copy()
-        raised[np.arange(len(label)), label] += self.networks.settings.kappa
-        return np.asarray((raised.argmax(axis=1) != label) & ~np.isnan(proba).any(axis=1))
+        raised[lines, rows.label] += self.networks.settings.kappa
+        return np.asarray(rows.allowed[lines, raised.argmax(axis=1)] & ~np.isnan(proba).any(axis=1))
 
     def _objective(self, rows: Rows, c: Array) -> Callable[[Array], Term]:
         def objective_of(lines: Array) -> Term:
@@ -130,7 +142,7 @@ class Descent:
         row = np.tile(block.rows, t)
         flat = block.x.reshape(-1, d)
         proba = self.networks.predict(flat) if block.proba is None else block.proba.reshape(t * m, -1)
-        valid = self.is_valid(proba, rows.label[row])
+        valid = self.is_valid(proba, rows.take(row))
         if self.threshold > 0 and self.trust is not None:
             at = np.flatnonzero(valid)
             valid[at] = self.trust(flat[at], proba[at].argmax(axis=1), row[at]) >= self.threshold

@@ -44,7 +44,7 @@ class Networks:
         return probabilities(self.classifier, self.rows(z))
 
     def prediction(self, allowed: Array, c: Array) -> Term:
-        """c · L_pred; allowed (n, k) bool: every class but that of the row."""
+        """c · L_pred; allowed (n, k) bool: the classes asked for."""
         kappa = self.settings.kappa
         if self.has_gradient:
             return Prediction(self._vjp, c.astype(np.float32), allowed, kappa)

@@ -13,7 +13,14 @@ import numpy as np
 from cfproto_plugin.checks import shown
 from cfproto_plugin.errors import ConfigError, NotFittedError
 from cfproto_plugin.integrations.alibi.answers import answers, together
-from cfproto_plugin.integrations.alibi.asking import check_search, classes_of, labels_of, row_shape, rows_of
+from cfproto_plugin.integrations.alibi.asking import (
+    check_prototypes,
+    check_search,
+    classes_of,
+    labels_of,
+    row_shape,
+    rows_of,
+)
 from cfproto_plugin.integrations.alibi.categories import Categories, Layout, Measure
 from cfproto_plugin.integrations.alibi.descent import Descent, Rows
 from cfproto_plugin.integrations.alibi.explanation import Explanation
@@ -129,8 +136,8 @@ class CounterfactualProto:
     ) -> Explanation:
         """Find the counterfactuals of one row or many.
 
-        Y: labels of X as one-hot rows; default: what the model says. target_class: classes whose nearest prototype
-        leads the search; the counterfactual may be of any class but that of the row. k, k_type: what a prototype is.
+        Y: labels of X as one-hot rows; default: what the model says. target_class: the classes that
+        the counterfactual may have; default: any other. k, k_type: what a prototype is, see alibi's documentation.
         threshold: the least trust score. verbose, print_every: whether and how often the losses are printed.
         """
         check_search(k, k_type, threshold, print_every)
@@ -140,19 +147,19 @@ class CounterfactualProto:
         proba = probabilities(networks.classifier, given)
         label = labels_of(Y, proba)
         z = self._points(networks, given)
-        rows, id_proto = Rows(z, label, np.arange(proba.shape[1]) != label[:, None], None), None
         networks.settings.check_sizes(z.shape[1], proba.shape[1])
-        encode = None if networks.encoder is None else networks.encode
-        trust = None
+        wanted = classes_of(target_class, label, proba.shape[1])
+        rows = Rows(z, label, wanted & (np.arange(proba.shape[1]) != label[:, None]), None)
+        trust, id_proto = None, None
         if guide is not None:
-            allowed = classes_of(target_class, label, proba.shape[1], guide.classes)
+            check_prototypes(wanted, guide.classes)
+            encode = None if networks.encoder is None else networks.encode
             found = guide.prototypes(z if encode is None else encode(z), k, k_type)
-            prototype, id_proto = found.nearest(allowed)
-            rows = rows._replace(prototype=prototype)
-            trust = trust_of(guide, encode, label, k, k_type)
-        elif target_class is not None or threshold > 0:
+            prototype, id_proto = found.nearest(wanted)
+            rows, trust = rows._replace(prototype=prototype), trust_of(guide, encode, label)
+        elif threshold > 0:
             warnings.warn(
-                "target_class and threshold need prototypes and are not used: there is neither enc_model nor "
+                "threshold is ignored: trust scores need training rows, and there is neither enc_model nor "
                 "use_kdtree=True",
                 stacklevel=2,
             )
