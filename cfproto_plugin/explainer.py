@@ -12,6 +12,7 @@ import numpy as np
 
 from cfproto_plugin import saving
 from cfproto_plugin.arguments import check_call, check_models, check_parts, check_seed, settings
+from cfproto_plugin.asking import FittedSource, asked_as
 from cfproto_plugin.checks import as_plain
 from cfproto_plugin.config import SearchConfig
 from cfproto_plugin.errors import ConfigError, InputError, NotFittedError
@@ -26,7 +27,7 @@ from cfproto_plugin.lines import Lines
 from cfproto_plugin.plugins.versions import versions
 from cfproto_plugin.protocols import Array, CategoryDistance, ModelAdapter, PrototypeProvider
 from cfproto_plugin.search.clock import Clock, Pace, Progress, reporting
-from cfproto_plugin.search.first import first_look, takes, without_code
+from cfproto_plugin.search.first import first_look, without_code
 from cfproto_plugin.search.floors import Measures
 from cfproto_plugin.search.intervals import Intervals, read_intervals
 from cfproto_plugin.search.judge import Judge
@@ -135,7 +136,7 @@ class CounterfactualExplainer:
         }
         seconds = time.perf_counter() - start
         facts = {**counts, "budget": _budget(time_budget, seconds, spent=not answers[-1].in_time), "seconds": seconds}
-        return self._explanation(lines, facts)
+        return self._explanation(lines, facts, features)
 
     __call__ = explain
 
@@ -167,7 +168,8 @@ class CounterfactualExplainer:
             settings(features, "features", Features)
         given = fitted.space.columns.given(x)
         intervals = self._intervals(target, given)
-        given, model = self._asked_as(given, features, pace, intervals)
+        space = fitted.space if features is None else self._space(features)
+        given, model = asked_as(fitted, given, space, pace, None if intervals is None else intervals.ends)
         space = model.space
         answer, errors = first_look(model, given, fitted.fingerprint)
         errors = {**space.without_place(given.table), **errors}
@@ -298,46 +300,17 @@ class CounterfactualExplainer:
             )
         return found
 
-    def _asked_as(
-        self, given: Given, features: Features | None, pace: Pace, intervals: Intervals | None
-    ) -> tuple[Given, SearchModel]:
-        """The rows and the model of one call.
+    def _source_for(self, rows: Any, features: Features | None = None) -> FittedSource:
+        """What an explanation of these rows can ask afterwards."""
+        return FittedSource.of(self._require_fitted(), rows, features)
 
-        Text and objects where training had neither are asked as they are if the model takes them, else in the dtypes of
-        training.
-        """
-        fitted = self._require_fitted()
-        space = fitted.space if features is None else self._space(features)
-
-        def made(given: Given) -> SearchModel:
-            return SearchModel(
-                fitted.classifier,
-                space.on(given.columns),
-                len(fitted.classes),
-                fitted.tuning,
-                pace,
-                given=given,
-                noise=fitted.noise_of(given.table.dtype),
-                by_proba=fitted.probabilities[0] is not None,
-                ends=None if intervals is None else intervals.ends,
-            )
-
-        model = made(given)
-        if given.loose is None:
-            return given, model
-        loose = replace(given, columns=given.loose, loose=None)
-        tried = made(loose)
-        if takes(tried, loose):
-            return loose, tried
-        model.calls, model.predicted = tried.calls, tried.predicted
-        return given, model
-
-    def _explanation(self, lines: Lines, facts: dict[str, Any]) -> Explanation:
+    def _explanation(self, lines: Lines, facts: dict[str, Any], features: Features | None) -> Explanation:
         fitted, seconds = self._require_fitted(), facts["seconds"]
         floors = fitted.guide.floors
         names, deviations = _in_order_of(lines.given.order, fitted)
+        original = lines.given.original(lines.group)
         return Explanation(
-            original=lines.given.original(lines.group),
+            original=original,
             counterfactual=lines.given.answers(lines.table, lines.group, lines.label >= 0),
             status=lines.status,
             message=lines.message,
@@ -360,6 +333,7 @@ class CounterfactualExplainer:
             row=lines.group,
             feature_names=names,
             deviations=deviations,
+            _source=self._source_for(original, features),
             meta={
                 "adapter": fitted.classifier.name,
                 "method": fitted.guide.plan.method,

@@ -5,6 +5,7 @@ pandas is imported only where the rows came as a data frame, of any kind, or a f
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import os
@@ -21,6 +22,7 @@ from cfproto_plugin.files.schemas import explanation_schema
 from cfproto_plugin.helpers.kinds import cells_of, library_of, load_pandas, take, to_pandas
 from cfproto_plugin.helpers.native import Kind
 from cfproto_plugin.report import as_html, as_sentence, as_text, number_dtypes, plain_cell
+from cfproto_plugin.report.source import check_source
 from cfproto_plugin.tables.cells import is_missing, key_of
 from cfproto_plugin.tables.geometry import changed, diversity
 
@@ -28,9 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cfproto_plugin.protocols import Array
+    from cfproto_plugin.report.source import Source
 
 FORMAT = "cfproto-explanation/1"
-_SHARED = ("classes", "feature_names", "deviations", "meta")  # one for all lines; other fields have one entry each
+_SHARED = ("classes", "feature_names", "deviations", "meta", "_source")  # one for all lines; the others have n entries
 _UNKNOWN: Any = None  # stands for one missing value per line; older JSON lacks some fields
 
 
@@ -93,6 +96,7 @@ class Explanation:
     feature_names: tuple[str, ...] | None
     deviations: Array | None = field(default=None, kw_only=True)
     meta: dict[str, Any]
+    _source: Source | None = field(default=None, kw_only=True)  # neither in JSON nor in pickles
 
     def __post_init__(self) -> None:
         n = len(self.original)
@@ -109,6 +113,16 @@ class Explanation:
         lengths = {f.name: len(getattr(self, f.name)) for f in fields(self) if f.name not in _SHARED}
         if len(set(lengths.values())) > 1:
             raise InputError(f"the fields of an Explanation differ in length: {lengths}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_source": None}
+
+    def __copy__(self) -> Explanation:
+        return replace(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Explanation:
+        own = [f.name for f in fields(self) if f.name != "_source"]
+        return replace(self, **{name: copy.deepcopy(getattr(self, name), memo) for name in own})
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -239,7 +253,7 @@ class Explanation:
 
     def to_json(self) -> str:
         """Strict JSON that `from_json` reads back exactly: dtypes, missing and infinite values, labels and frames."""
-        content = {f.name: encode(getattr(self, f.name), f.name) for f in fields(self)}
+        content = {f.name: encode(getattr(self, f.name), f.name) for f in fields(self) if f.name != "_source"}
         return json.dumps({"format": FORMAT, **content}, allow_nan=False, default=as_lists)
 
     @staticmethod
@@ -263,11 +277,33 @@ class Explanation:
                 f"this JSON has the format {found!r}; expected {FORMAT!r}, as Explanation.to_json() writes it"
             )
         try:
-            return cls(**{name: decode(value) for name, value in content.items()})
+            return cls(**{name: decode(value) for name, value in content.items()}, _source=None)
         except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
             raise InputError(
                 f"this explanation is damaged ({error}); write it again with Explanation.to_json()"
             ) from error
+
+    def with_explainer(self, explainer: Any) -> Explanation:
+        """The same with the explainer that made it, which a file and a pickle do not keep.
+
+        `contributions` and pictures ask its model again. InputError if it has other columns or classes, or a model that
+        gives the originals other probabilities.
+        """
+        make = getattr(explainer, "_source_for", None)
+        if make is None:
+            raise InputError(f"explainer is {type(explainer).__name__}; expected a fitted CounterfactualExplainer")
+        source: Source = make(self.original)
+        check_source(source, self)
+        return replace(self, _source=source)
+
+    def _ask(self) -> Source:
+        """The explainer's model and training rows."""
+        if self._source is None:
+            raise InputError(
+                "this explanation was read from a file or a pickle, which keeps no model; give it back by "
+                "e = e.with_explainer(explainer)"
+            )
+        return self._source
 
     def sentence(self, line: int = 0) -> str:
         """A line in words: Had income been 2811 instead of 2481, the model would have said granted (53 %)."""

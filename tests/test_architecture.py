@@ -35,7 +35,7 @@ search.several
 report files
 explanation
 fitted
-lines saving
+lines saving asking
 explainer
 cfproto_plugin
 metrics datasets integrations
@@ -49,7 +49,7 @@ SEARCH |= {"noise", "boundary", "fingerprint", "parts", "training"}
 
 MODULES = {
     *("explainer", "explanation", "fitted", "config", "features", "errors", "protocols", "hookspecs", "datasets"),
-    *("checks", "arguments", "lines", "saving"),
+    *("checks", "arguments", "lines", "saving", "asking"),
 }
 PACKAGES = {part for part in RANK if "." not in part} - MODULES - {CORE}
 PUBLIC = {CORE, f"{CORE}.protocols", f"{CORE}.errors", f"{CORE}.helpers"}  # what adapters see
