@@ -21,13 +21,14 @@ from cfproto_plugin.files.exact_json import as_lists, decode, encode
 from cfproto_plugin.files.schemas import explanation_schema
 from cfproto_plugin.helpers.kinds import cells_of, library_of, load_pandas, take, to_pandas
 from cfproto_plugin.helpers.native import Kind
-from cfproto_plugin.report import as_html, as_sentence, as_text, number_dtypes, plain_cell
+from cfproto_plugin.report import as_html, as_sentence, as_text, number_dtypes, plain_cell, report_html, write_report
 from cfproto_plugin.report.source import check_source
 from cfproto_plugin.tables.cells import is_missing, key_of
 from cfproto_plugin.tables.geometry import changed, diversity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from cfproto_plugin.protocols import Array
     from cfproto_plugin.report.source import Source
@@ -310,6 +311,23 @@ class Explanation:
         if len(chosen := self[line]) != 1:
             raise InputError(f"line is {line!r}, which are {len(chosen)} lines; expected the number of one")
         return as_sentence(chosen)
+
+    def to_html(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        title: str = "Counterfactual explanations",
+        what_if: bool | int = 100,
+    ) -> Path | str:
+        """Write a report for a browser: one HTML file that loads nothing; return its path, or its text without a path.
+
+        what_if: for how many lines readers can switch single changes on and off; True is all. The model is asked about
+        2^k rows for each line of k changes, about k rows if k is above 8. Without a model, as after `from_json`, and
+        for images that is left out.
+        """
+        if path is None:
+            return report_html(self, title, what_if=what_if)
+        return write_report(self, path, title, what_if=what_if)
 
     def __repr__(self) -> str:
         return as_text(self, shutil.get_terminal_size().columns)

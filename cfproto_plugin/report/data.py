@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from cfproto_plugin.report.changes import row_name, shown_changes
-from cfproto_plugin.report.page import values_changed
+from cfproto_plugin.report.page import how_found, values_changed
 from cfproto_plugin.report.pictures import figures
 from cfproto_plugin.report.sentences import as_sentence, quality
 from cfproto_plugin.report.words import classes_text, value_text
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from cfproto_plugin.report.records import Record
     from cfproto_plugin.report.what_if import Stored
 
-_PLACES = 6  # of a probability; one that is not certain does not become so
-
 
 def data_of(explanation: Explanation, lines: Sequence[Record], stored: Sequence[Stored | None]) -> dict[str, Any]:
     """What the script is given. stored: for every line what is known of its subsets, None if nothing changes."""
@@ -28,6 +26,7 @@ def data_of(explanation: Explanation, lines: Sequence[Record], stored: Sequence[
         "columns": [str(name) for name in explanation.column_names or ()],
         "classes": [str(label) for label in explanation.classes],
         "deviations": explanation.deviations is not None,
+        "noun": "row" if len(set(explanation.row.tolist())) == len(explanation) else "answer",
         "lines": [_line(line, None if known is None else known.as_data()) for line, known in pairs],
     }
 
@@ -36,7 +35,7 @@ def _line(line: Record, what_if: dict[str, Any] | None) -> dict[str, Any]:
     images, answered = figures(line), bool(line.found[0])
     before, after = (rounded(float(proba[0])) for proba in line.new_class_proba)
     changes = [] if images else shown_changes(line)
-    notes = [quality(line), str(line.message[0])] if line.n_changes[0] else []
+    notes = [quality(line), how_found(line)] if line.n_changes[0] else []
     if images and answered:
         notes.insert(0, values_changed(line))
     return {
@@ -61,7 +60,7 @@ def _line(line: Record, what_if: dict[str, Any] | None) -> dict[str, Any]:
 
 def rounded(proba: float) -> float:
     """A probability with six digits; one that is not certain stays so."""
-    short = round(proba, _PLACES)
+    short = round(proba, 6)
     if 0 < proba < 1 and short in {0, 1}:
-        return abs(short - 10**-_PLACES)
+        return abs(short - 1e-6)
     return short if math.isfinite(short) else 0.0

@@ -52,7 +52,7 @@ def report_html(explanation: Explanation, title: str = TITLE, *, what_if: bool |
     data = as_data(data_of(explanation, lines, stored.lines))
     body = "".join(
         [
-            f'<a class="skip" href="#lines">Skip to the lines</a><main class="cfp"><h1>{escape(title)}</h1>',
+            f'<a class="skip" href="#lines">Skip to the rows</a><main class="cfp"><h1>{escape(title)}</h1>',
             _lead(explanation),
             _tiles(explanation),
             guide(explanation, stored),
@@ -87,7 +87,7 @@ def _document(title: str, body: str) -> str:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1"><meta name="referrer" content="no-referrer">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>{escape(title)}</title><style>{style}</style></head>"
         f"<body>{body}<script>{script}</script></body></html>\n"
     )
@@ -125,7 +125,7 @@ def _plain(lines: Sequence[Record]) -> str:
     hidden = len(lines) - _PLAIN
     more = f"<p>… and {hidden:,} more.</p>" if hidden > 0 else ""
     return (
-        "<h2>The lines</h2><p>Scripts do not run here: search, filters and what-if are left out.</p>"
+        "<h2>Row by row</h2><p>Scripts do not run here: search, filters and what-if are left out.</p>"
         f"<ol>{''.join(items)}</ol>{more}"
     )
 

@@ -35,7 +35,7 @@ def _key(explanation: Explanation) -> str:
     if explanation.column_names is None:
         return ""
     unit = UNITS[explanation.deviations is not None]
-    return f'<p class="note">Bars: left of the middle is lower, right is higher, {unit}. Green: the probability after.</p>'
+    return f'<p class="note">Bars: lower to the left, higher to the right, {unit}. Green: probability after.</p>'
 
 
 def _card(line: Record) -> str:
@@ -46,7 +46,7 @@ def _card(line: Record) -> str:
     head = f'<div class="head">{row}<span class="class">{escape(classes_text(line, "→"))}</span>{badge}</div>'
     details = _pictures(line) or _table(line)
     said = f'<p class="said">{escape(as_sentence(line)).replace(" %)", "&nbsp;%)")}</p>'
-    notes = (quality(line), str(line.message[0])) if line.n_changes[0] else ()
+    notes = (quality(line), how_found(line)) if line.n_changes[0] else ()
     note = "".join(f'<p class="note">{escape(text)}</p>' for text in notes if text)
     return f'<section class="card">{head}{_proba(line)}{said}{details}{note}</section>'
 
@@ -73,6 +73,11 @@ def _pictures(line: Record) -> str:
     )
     count = f'<p class="note">{values_changed(line)}</p>' if line.found[0] else ""
     return f'<div class="pictures">{images}</div>{count}'
+
+
+def how_found(line: Record) -> str:
+    """The message of an answer as a sentence of its own."""
+    return f"How it was found: {line.message[0]}." if line.message[0] else ""
 
 
 def values_changed(line: Record) -> str:
@@ -105,7 +110,9 @@ def _list(items: Sequence[tuple[str, str]]) -> str:
 def _table_row(change: Shown, width: float) -> str:
     """A change, where it goes and by how much, and a bar: width is -1 to 1 of the room to either side."""
     side = f"left:50%;width:{width / 2:.1%}" if width > 0 else f"right:50%;width:{-width / 2:.1%}"
-    bar = f'<span class="swing"><i class="{"more" if width > 0 else "less"}" style="{side}"></i></span>' if width else ""
+    bar = (
+        f'<span class="swing"><i class="{"more" if width > 0 else "less"}" style="{side}"></i></span>' if width else ""
+    )
     before, after = escape(change.before), escape(change.after)
     cells = f'<td>{escape(change.feature)}</td><td>{before}</td><td class="after">{after}</td>'
     much = f' <span class="dim">{change.much}</span>' if change.much else ""

@@ -80,11 +80,13 @@ def stored_for(explanation: Explanation, lines: Sequence[Record], limit: int | N
     """Ask the model about the changes of the first `limit` lines that have any."""
     changed = [at for at, line in enumerate(lines) if line.n_changes[0] and line.column_names is not None]
     found: list[Stored | None] = [None] * len(lines)
-    source = getattr(explanation, "_source", None)
+    source = explanation._source  # noqa: SLF001 what explain put there
     if not changed:
         return Known(found, "have nothing to switch here: no line changes a column.")
     if source is None or limit == 0:
-        why = "was written without the model, as after reading a file" if source is None else "was asked to leave it out"
+        why = (
+            "was written without the model, as after reading a file" if source is None else "was asked to leave it out"
+        )
         return Known(found, f"are left out: this report {why}, so there are no predictions of single changes.")
     chosen = changed[:limit]
     for at in changed[len(chosen) :]:
@@ -100,8 +102,9 @@ def stored_for(explanation: Explanation, lines: Sequence[Record], limit: int | N
 def _said(rows: int, chosen: int, changed: int) -> str:
     some = "" if chosen == changed else f", for the first {chosen:,} of {changed:,} lines with changes"
     return (
-        "undo single changes: untick one to see what the model says without it. These are stored answers of the model "
-        f"itself ({rows:,} rows predicted{some}): every combination of up to {ALL} changes, single ones undone beyond."
+        "undo single changes: see what the model says without them. These are the model's own answers, stored when the "
+        f"report was written ({rows:,} rows predicted{some}): every combination of up to {ALL} changes; where there "
+        "are more, each change undone by itself."
     )
 
 
@@ -135,18 +138,20 @@ def _parts(asked: Sequence[_Asked]) -> Iterator[list[_Asked]]:
 def _answers(source: Source, explanation: Explanation, part: Sequence[_Asked]) -> list[Stored]:
     """What the model says about the rows of these lines."""
     lines = np.array([each.line for each in part])
-    sides = (take(x, lines) for x in (explanation.original, explanation.counterfactual))
+    before, after = (take(x, lines) for x in (explanation.original, explanation.counterfactual))
     line = np.repeat(np.arange(len(part)), [len(each.on) for each in part])
     try:
-        mixed = source.mixed(*sides, line, np.concatenate([each.taken for each in part]))
+        mixed = source.mixed(before, after, line, np.concatenate([each.taken for each in part]), labels=True)
     except CfprotoError as error:
         return [Stored("none", why=f"No what-if: {error}") for _ in part]
-    new = [[label == new for label in explanation.classes].index(True) for new in explanation.counterfactual_class[lines]]
+    new = [
+        [label == new for label in explanation.classes].index(True) for new in explanation.counterfactual_class[lines]
+    ]
     return [_answer(each, mixed, np.flatnonzero(line == at), new[at]) for at, each in enumerate(part)]
 
 
 def _answer(asked: _Asked, mixed: Mixed, rows: Array, new: int) -> Stored:
-    proba, labels = mixed.proba[rows, new], mixed.labels[rows]
+    proba, labels = mixed.proba[rows, new], mixed.label[rows]
     if not np.isfinite(proba).all() or (labels < 0).any():
         raised = f", which raised {mixed.raised}" if mixed.raised else ""
         return Stored("none", why=f"No what-if: the model does not answer every combination of these changes{raised}.")

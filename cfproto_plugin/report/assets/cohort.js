@@ -36,34 +36,57 @@ function typical(entry, deviations) {
   return first ? "most often " + first[0] + " (" + first[1] + ")" : "";
 }
 
+const SIDES = { higher: "more", later: "more", lower: "less", earlier: "less" };
+
+/* The share of the answers that change a feature, in parts by direction, each with its colour and its words. */
 function cohortRow(entry, answers, data, chosen, choose) {
-  const share = entry.count / answers;
-  const track = el("div", { class: "track", "aria-hidden": "true" }, bar("gain", 0, share));
+  const ways = most(entry.ways), track = el("div", { class: "track", "aria-hidden": "true" });
+  let start = 0;
+  for (const [way, count] of ways) {
+    track.append(bar(SIDES[way] || "other", start, start + count / answers));
+    start += count / answers;
+  }
   const button = el("button", { type: "button", class: "link", "aria-pressed": String(chosen === entry.feature),
     on: { click: () => choose(chosen === entry.feature ? "" : entry.feature) } }, entry.feature);
-  const ways = most(entry.ways).map(([way, count]) => count.toLocaleString("en") + " " + way).join(", ");
   return el("tr", {}, el("th", { scope: "row" }, button), el("td", { class: "often" }, track),
-    el("td", { class: "count" }, counted(entry.count, "row").replace(/ rows?$/, "") + " (" + percent(share) + ")"), el("td", {}, ways), el("td", { class: "dim" }, typical(entry, data.deviations)));
+    el("td", { class: "count" }, entry.count.toLocaleString("en") + " (" + percent(entry.count / answers) + ")"),
+    el("td", {}, ...ways.flatMap(([way, count], at) => [at ? ", " : "", key(way), count.toLocaleString("en") + "\u00a0" + way])),
+    el("td", { class: "dim" }, typical(entry, data.deviations)));
 }
 
-/* Fill `place` for the lines that are shown; choose(feature) shows only the lines that change it. */
-function drawCohort(place, lines, data, chosen, choose) {
-  const answers = lines.filter((line) => line.changes.length);
-  const entries = tally(answers);
+function key(way) {
+  return el("span", { class: "key " + (SIDES[way] || "other"), "aria-hidden": "true" });
+}
+
+/* Buttons for the changes of class, where there are several: what is higher for one may be lower for another. */
+function classButtons(lines, chooseClasses, narrowed) {
+  const pairs = new Map();
+  for (const line of lines) pairs.set(line.classes, { from: line.from, to: line.to, count: 1 + (pairs.get(line.classes) || { count: 0 }).count });
+  if (pairs.size < 2 && !narrowed) return null;
+  const buttons = [...pairs].sort((a, b) => b[1].count - a[1].count).slice(0, SHOWN_FEATURES).map(([text, { from, to, count }]) =>
+    el("button", { type: "button", on: { click: () => chooseClasses(from, to) } }, text + " (" + count.toLocaleString("en") + ")"));
+  const back = narrowed ? el("button", { type: "button", on: { click: () => chooseClasses("", "") } }, "all classes") : null;
+  return el("div", { class: "buttons" }, el("span", { class: "dim" }, "Only:"), ...buttons, back);
+}
+
+/* Fill `place` for the lines that are shown. chosen: the feature whose lines are shown, narrowed: whether only some
+   classes are. choose: (feature) shows only the lines that change it, chooseClasses: (from, to) only those classes. */
+function drawCohort(place, lines, data, { chosen, narrowed, choose, chooseClasses }) {
+  const answers = lines.filter((line) => line.changes.length), entries = tally(answers);
   if (!entries.length) {
     place.replaceChildren(el("p", { class: "dim" }, "No line that is shown changes a column."));
     return;
   }
-  const open = place.querySelector("details[open]") !== null;
   const rows = entries.map((entry) => cohortRow(entry, answers.length, data, chosen, choose));
+  const heads = ["feature", "how often it changes", "", "in which direction", "typical change"];
   const table = (some) => el("table", { class: "cohort" },
-    el("thead", {}, el("tr", {}, ...["feature", "changes in", "", "direction", "typical change"].map((head) => el("th", { scope: "col" }, head)))),
-    el("tbody", {}, ...some));
-  const parts = [el("p", { class: "dim" }, "Of the " + counted(answers.length, "answer") + " shown below, the share that changes each feature. Press a feature to see only these."), table(rows.slice(0, SHOWN_FEATURES))];
+    el("thead", {}, el("tr", {}, ...heads.map((head) => el("th", { scope: "col" }, head)))), el("tbody", {}, ...some));
+  const parts = [el("p", { class: "dim" }, "Of " + counted(answers.length, "counterfactual") + ", how many change each feature, and in which direction. Press a feature to see only these."),
+    classButtons(answers, chooseClasses, narrowed), table(rows.slice(0, SHOWN_FEATURES))];
   if (rows.length > SHOWN_FEATURES) {
     const rest = folded(counted(rows.length - SHOWN_FEATURES, "more feature"), () => table(rows.slice(SHOWN_FEATURES)));
-    rest.open = open;
+    rest.open = place.querySelector("details[open]") !== null;
     parts.push(rest);
   }
-  place.replaceChildren(...parts);
+  place.replaceChildren(...parts.filter(Boolean));
 }

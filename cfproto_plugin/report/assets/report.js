@@ -37,12 +37,23 @@ function sorted(lines) {
   });
 }
 
+/* Set filters by their values, as the cohort's buttons do, and keep the focus on what was pressed. */
+function choose(values) {
+  for (const [name, value] of Object.entries(values)) controls[name].value = value === "" ? "" : "=" + value;
+  const pressed = document.activeElement.textContent;
+  update();
+  const again = [...byId("cohort").querySelectorAll("button")].find((button) => button.textContent === pressed);
+  (again || byId("count")).focus();
+}
+
 function update() {
   shown = sorted(data.lines.filter(matches));
   page = 0;
-  drawCohort(byId("cohort"), shown, data, controls.feature.value.slice(1), (feature) => {
-    controls.feature.value = feature === "" ? "" : "=" + feature;
-    update();
+  drawCohort(byId("cohort"), shown, data, {
+    chosen: controls.feature.value.slice(1),
+    narrowed: controls.from.value !== "" || controls.to.value !== "",
+    choose: (feature) => choose({ feature }),
+    chooseClasses: (from, to) => choose({ from, to }),
   });
   draw();
 }
@@ -50,8 +61,8 @@ function update() {
 function draw() {
   const pages = Math.max(1, Math.ceil(shown.length / PAGE));
   byId("cards").replaceChildren(...shown.slice(page * PAGE, (page + 1) * PAGE).map((line) => card(line, data)));
-  byId("count").textContent = shown.length === data.lines.length ? counted(shown.length, "line") + "."
-    : shown.length.toLocaleString("en") + " of " + counted(data.lines.length, "line") + ".";
+  byId("count").textContent = shown.length === data.lines.length ? counted(shown.length, data.noun) + "."
+    : shown.length.toLocaleString("en") + " of " + counted(data.lines.length, data.noun) + ".";
   byId("page").textContent = "Page " + (page + 1) + " of " + pages;
   byId("pages").hidden = pages === 1;
   byId("previous").disabled = page === 0;
