@@ -302,8 +302,8 @@ def test_every_control_has_a_name(opened, answers):
 
 def test_hostile_names_and_values_stay_text_and_run_nothing(opened):
     n = len(HOSTILE)
-    before = pd.DataFrame({name: [f"{HOSTILE[at - 1]}a"] * n for at, name in enumerate(HOSTILE)}, index=HOSTILE)
-    after = pd.DataFrame({name: [f"{HOSTILE[at - 1]}b"] * n for at, name in enumerate(HOSTILE)}, index=HOSTILE)
+    names, cells = pd.Index(HOSTILE, dtype=object), [[[f"{text}{end}" for text in HOSTILE]] * n for end in "ab"]
+    before, after = (pd.DataFrame(rows, index=names, columns=names, dtype=object) for rows in cells)
     e = Explanation(
         original=before,
         counterfactual=after,
@@ -329,7 +329,7 @@ def test_hostile_names_and_values_stay_text_and_run_nothing(opened):
     assert (report.trouble, report.loaded_from_outside()) == ([], [])
     assert report.page.locator("script, img, iframe, svg, b b, a").count() == 3  # data, our script and the skip link
     shown = report.card(0).locator("tbody th").evaluate_all("cells => cells.map(c => c.textContent)")
-    assert sorted(shown) == sorted(name.encode("utf-8", "replace").decode() for name in map(as_shown, HOSTILE))
+    assert sorted(shown) == sorted(HOSTILE)
     assert page.locator("h1").evaluate("e => e.textContent") == HOSTILE[0]
     for name in ("from", "to", "feature"):
         for option in page.locator(f"#{name} option").all()[1:]:
@@ -343,11 +343,6 @@ def test_hostile_names_and_values_stay_text_and_run_nothing(opened):
         page.click("#reset")
     assert page.evaluate("() => window.hacked") is None
     assert (report.trouble, report.loaded_from_outside()) == ([], [])
-
-
-def as_shown(name):
-    """As a browser holds it."""
-    return name.replace("\ud800", "\ufffd")
 
 
 def test_the_policy_of_the_page_lets_no_other_script_run_and_nothing_load(opened, answers):
