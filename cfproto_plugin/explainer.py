@@ -140,6 +140,10 @@ class CounterfactualExplainer:
 
     __call__ = explain
 
+    def what_if(self, x: Any, target: Any = None, *, features: str | Sequence[str] | None = None) -> Any:
+        """Explain one row and show it as `Explanation.what_if` does."""
+        return self.explain(x, target, progress=False).what_if(features=features)
+
     def certificate(
         self, x: Any, target: Any = None, *, features: Features | None = None, time_budget: float | None = None
     ) -> Certificate:

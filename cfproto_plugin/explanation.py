@@ -21,13 +21,16 @@ from cfproto_plugin.files.exact_json import as_lists, decode, encode
 from cfproto_plugin.files.schemas import explanation_schema
 from cfproto_plugin.helpers.kinds import cells_of, library_of, load_pandas, take, to_pandas
 from cfproto_plugin.helpers.native import Kind
-from cfproto_plugin.report import as_html, as_sentence, as_text, number_dtypes, plain_cell, report_html, write_report
+from cfproto_plugin.integrations.notebook import what_if
+from cfproto_plugin.report import as_html, as_sentence, as_text, number_dtypes, plain_cell
+from cfproto_plugin.report.contributions import ORDERS, Contribution, as_records, contributions_of
+from cfproto_plugin.report.document import report_html, write_report
 from cfproto_plugin.report.source import check_source
 from cfproto_plugin.tables.cells import is_missing, key_of
 from cfproto_plugin.tables.geometry import changed, diversity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from cfproto_plugin.protocols import Array
@@ -147,9 +150,19 @@ class Explanation:
         return np.isin(self.status, ("found", "fallback"))
 
     @property
+    def is_changed(self) -> Array:
+        """(n, *shape) bool: the cells that differ, in lines that have a counterfactual."""
+        lines = np.flatnonzero(self.found)
+        differ = np.zeros(np.shape(self.original), dtype=bool)
+        before, after = (to_pandas(take(x, lines)) for x in (self.original, self.counterfactual))
+        told_apart = _holds_objects(before) & _holds_objects(after)  # None and NaN, which only objects can be
+        differ[lines] = changed(_comparable(after, told_apart), _comparable(before, told_apart))
+        return differ
+
+    @property
     def n_changes(self) -> Array:
         """(n,) int: how many cells differ; 0 where there is no counterfactual."""
-        differ = self._changed()
+        differ = self.is_changed
         return np.asarray(differ.sum(axis=tuple(range(1, differ.ndim))))
 
     @property
@@ -159,7 +172,7 @@ class Explanation:
         The mean over the others of the share of changed columns that the two do not have in common: 0 if they change
         the same columns, to other values; 1 if they have none in common.
         """
-        differ = self._changed()
+        differ = self.is_changed
         return diversity(differ.reshape(len(self), math.prod(differ.shape[1:])), self.row)
 
     @property
@@ -173,13 +186,17 @@ class Explanation:
     @property
     def new_class_proba(self) -> tuple[Array, Array]:
         """(n,) each: the probability of the counterfactual's class before and after, NaN where there is none."""
-        is_new = [[new == label for label in self.classes] for new in self.counterfactual_class]
-        chosen = np.array(is_new, dtype=bool).reshape(len(self), len(self.classes))
+        chosen = self.is_new_class()
         probas = (self.original_proba, self.counterfactual_proba)
         before, after = (
             np.where(chosen.any(axis=1), np.where(chosen, proba, 0).sum(axis=1), math.nan) for proba in probas
         )
         return before, after
+
+    def is_new_class(self) -> Array:
+        """(n, k) bool: the class of the counterfactual among `classes`; none of them where there is none."""
+        is_new = [[new == label for label in self.classes] for new in self.counterfactual_class]
+        return np.array(is_new, dtype=bool).reshape(len(self), len(self.classes))
 
     def raise_for_status(self) -> Self:
         """Raise an InputError for the first line with status "error"; return self if there is none."""
@@ -213,11 +230,25 @@ class Explanation:
             feature = at[1:] if names is None else names[at[1]]
             return Change(int(self.row[at[0]]), feature, plain_cell(before[at], dtype), plain_cell(after[at], dtype))
 
-        return [change(tuple(at)) for at in np.argwhere(self._changed()).tolist()]
+        return [change(tuple(at)) for at in np.argwhere(self.is_changed).tolist()]
 
     def changes_frame(self) -> Any:
         """`changes` as a pandas DataFrame with the columns row, feature, before and after."""
         return load_pandas().DataFrame(self.changes(), columns=list(Change._fields))
+
+    def contributions(self, samples: int = ORDERS, seed: int = 0) -> list[Contribution]:
+        """What each change adds to the probability of the new class, line by line in the order of the features.
+
+        Shapley values over the changed features: what a change adds, averaged over all orders in which the changes can
+        be made. Those of a line add up to the difference of `new_class_proba`. A one-hot group is one feature. Up to 8
+        changes they are exact, from all subsets of the changes; beyond that from `samples` random orders drawn by
+        `seed`, with their standard error. NaN in a line where the model fails for some changes without the others.
+        """
+        return as_records(self, contributions_of(self, samples, seed))
+
+    def contributions_frame(self, samples: int = ORDERS, seed: int = 0) -> Any:
+        """`contributions` as a pandas DataFrame with the columns of `Contribution`."""
+        return load_pandas().DataFrame(self.contributions(samples, seed), columns=list(Contribution._fields))
 
     def to_frame(self) -> Any:
         """One line per counterfactual, as a frame of the kind of x and with its index; for arrays a pandas DataFrame.
@@ -297,14 +328,18 @@ class Explanation:
         check_source(source, self)
         return replace(self, _source=source)
 
-    def _ask(self) -> Source:
-        """The explainer's model and training rows."""
+    @property
+    def source(self) -> Source:
+        """The explainer's model and training rows; InputError if the explanation was read from a file or a pickle."""
         if self._source is None:
             raise InputError(
                 "this explanation was read from a file or a pickle, which keeps no model; give it back by "
                 "e = e.with_explainer(explainer)"
             )
         return self._source
+
+    def _ask(self) -> Source:
+        return self.source
 
     def sentence(self, line: int = 0) -> str:
         """A line in words: Had income been 2811 instead of 2481, the model would have said granted (53 %)."""
@@ -329,6 +364,13 @@ class Explanation:
             return report_html(self, title, what_if=what_if)
         return write_report(self, path, title, what_if=what_if)
 
+    def what_if(self, line: int = 0, *, features: str | Sequence[str] | None = None) -> Any:
+        """A widget for notebooks: sliders for the changed features of a line, and the model asked again.
+
+        features: names of others to offer too, or "all". Needs anywidget: pip install 'cfproto-plugin[notebook]'.
+        """
+        return what_if(self, line, features)
+
     def __repr__(self) -> str:
         return as_text(self, shutil.get_terminal_size().columns)
 
@@ -349,15 +391,6 @@ class Explanation:
         if np.isnan(self.lower_bound).all():
             return {}
         return {"objective": self.objective, "lower_bound": self.lower_bound, "gap": self.gap}
-
-    def _changed(self) -> Array:
-        """(n, *shape) bool: the cells that differ, in lines that have a counterfactual."""
-        lines = np.flatnonzero(self.found)
-        differ = np.zeros(np.shape(self.original), dtype=bool)
-        before, after = (to_pandas(take(x, lines)) for x in (self.original, self.counterfactual))
-        told_apart = _holds_objects(before) & _holds_objects(after)  # None and NaN, which only objects can be
-        differ[lines] = changed(_comparable(after, told_apart), _comparable(before, told_apart))
-        return differ
 
 
 def _is_name(text: Any) -> bool:

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-MISSING = "no Chromium: none of chromium, chromium-browser and google-chrome is on the PATH, and `make browser` was not run"
+MISSING = (
+    "no Chromium: none of chromium, chromium-browser and google-chrome is on the PATH, and `make browser` was not run"
+)
 
 
 @contextlib.contextmanager
