@@ -22,6 +22,7 @@ from cfproto_plugin.files.schemas import explanation_schema
 from cfproto_plugin.helpers.kinds import cells_of, library_of, load_pandas, take, to_pandas
 from cfproto_plugin.helpers.native import Kind
 from cfproto_plugin.integrations.notebook import what_if
+from cfproto_plugin.integrations.shap import as_shap
 from cfproto_plugin.report import as_html, as_sentence, as_text, number_dtypes, plain_cell
 from cfproto_plugin.report.contributions import ORDERS, Contribution, as_records, contributions_of
 from cfproto_plugin.report.document import report_html, write_report
@@ -249,6 +250,31 @@ class Explanation:
     def contributions_frame(self, samples: int = ORDERS, seed: int = 0) -> Any:
         """`contributions` as a pandas DataFrame with the columns of `Contribution`."""
         return load_pandas().DataFrame(self.contributions(samples, seed), columns=list(Contribution._fields))
+
+    def to_shap(self, values: str = "contributions", *, samples: int = ORDERS, seed: int = 0) -> Any:
+        """A `shap.Explanation` that SHAP's own plots draw, one line each.
+
+        values: "contributions", from the probability of the new class at the original (base_values) to that at the
+        counterfactual, or "delta", counterfactual minus original, 1 for a changed category. Lines without a
+        counterfactual are zeros. data holds the originals as numbers, display_data as they are; of a single line it
+        tells what changes. samples, seed: as in `contributions`.
+        """
+        return as_shap(self, values, samples, seed)
+
+    def as_background(self) -> Any:
+        """The counterfactuals as background data of a SHAP explainer: an array, or a pandas frame with the dtypes of x.
+
+        Only lines that have one. SHAP values then tell how a row differs from the rows that the model decides
+        otherwise about.
+        """
+        lines = np.flatnonzero(self.found)
+        if not len(lines):
+            raise InputError("no line has a counterfactual, and so there is no background")
+        rows, original = (to_pandas(take(x, lines)) for x in (self.counterfactual, self.original))
+        if library_of(original) is None:
+            return rows.astype(original.dtype) if original.dtype.kind in "iufb" else rows
+        numbers = {name: d for name, d in original.dtypes.items() if isinstance(d, np.dtype) and d.kind in "iufb"}
+        return rows.astype(numbers)
 
     def to_frame(self) -> Any:
         """One line per counterfactual, as a frame of the kind of x and with its index; for arrays a pandas DataFrame.

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cfproto_plugin.errors import InputError
 from cfproto_plugin.helpers.kinds import cells_of, take
 from cfproto_plugin.report.shapley import all_masks
 from cfproto_plugin.report.words import number_dtypes, plain_cell
@@ -53,9 +52,10 @@ def changed_features(explanation: Any) -> list[tuple[ChangedFeature, ...]]:
     group_of = {place: name for name, places in groups.items() for place in places}
 
     def feature(line: int, place: int) -> ChangedFeature:
-        if (group := group_of.get(place)) is not None:
+        group = group_of.get(place)
+        if group is not None and names is not None:
             columns = groups[group]
-            old, new = (_level(cells[line], columns, names) for cells in (before, after))
+            old, new = (active_column(cells[line], columns, names) for cells in (before, after))
             return ChangedFeature(group, old, new, columns)
         at = np.unravel_index(place, shape)
         index = tuple(int(i) for i in at)
@@ -137,8 +137,6 @@ def _all_but_one(m: int) -> Array:
     return np.concatenate([np.zeros((1, m), dtype=bool), np.ones((1, m), dtype=bool), ~np.eye(m, dtype=bool)])
 
 
-def _level(cells: Array, columns: tuple[int, ...], names: Sequence[str] | None) -> str | None:
+def active_column(cells: Array, columns: Sequence[int], names: Sequence[str]) -> str | None:
     """The name of the column of a one-hot group that is 1 in a row of cells; None if there is none."""
-    if names is None:
-        raise InputError("one-hot groups are for tables, not for images")
     return next((names[at] for at in columns if cells[at] == 1), None)
