@@ -24,6 +24,7 @@ from cfproto_plugin.helpers.native import Kind
 from cfproto_plugin.integrations.notebook import what_if
 from cfproto_plugin.integrations.shap import as_shap
 from cfproto_plugin.report import as_html, as_sentence, as_text, number_dtypes, plain_cell
+from cfproto_plugin.report.cohorts import Actions, Summary, found_actions, summarised
 from cfproto_plugin.report.contributions import ORDERS, Contribution, as_records, contributions_of
 from cfproto_plugin.report.document import report_html, write_report
 from cfproto_plugin.report.source import check_source
@@ -364,9 +365,6 @@ class Explanation:
             )
         return self._source
 
-    def _ask(self) -> Source:
-        return self.source
-
     def sentence(self, line: int = 0) -> str:
         """A line in words: Had income been 2811 instead of 2481, the model would have said granted (53 %)."""
         if len(chosen := self[line]) != 1:
@@ -396,6 +394,46 @@ class Explanation:
         features: names of others to offer too, or "all". Needs anywidget: pip install 'cfproto-plugin[notebook]'.
         """
         return what_if(self, line, features)
+
+    def summary(self, by: Any = None) -> Summary:
+        """Which columns change, how often, how far and in which direction, for all rows and by class.
+
+        by: a column of the rows, or an array or Series of one value per row: also for each of its groups, with the
+        median distance and the share of rows without an answer. More than ten different numbers are cut at their
+        quartiles, missing values are a group of their own.
+        """
+        return summarised(self, by)
+
+    def actions(self, k: int = 3, *, max_changes: int = 3, target: Any = None) -> Actions:
+        """At most k actions that flip as many of the rows as possible, each confirmed by the model on every row.
+
+        An action is made of at most max_changes changes that the answers have in common: a number at least, at most or
+        by so much, a category to a value. The first flips the most rows, the next the most of the rest; rules hold on
+        every row that counts. target: the classes that count; default: those of the answers. The rows are those
+        explained that are not in the target: choose a cohort with e[e.original_class == "refused"].
+        """
+        return found_actions(self, self.source, k, max_changes, target)
+
+    def plot(
+        self,
+        kind: str | None = None,
+        *,
+        by: Any = None,
+        column: Any = None,
+        shape: tuple[int, ...] | None = None,
+        figure: Any = None,
+    ) -> Any:
+        """A picture as a matplotlib Figure, which needs no display; default: the one that fits.
+
+        kind: "changes", one line of a table before and after, over what is typical of the new class; "images";
+        "cohort", what changes in many rows, how often and which way (by: a group, as in `summary`); "comparison", the
+        answers of one row side by side; "path", the model's probability on the way from one row to the prototype;
+        "embedding", how alike the search takes the categories of a column to be (column: its name). shape: of an image
+        whose rows are vectors. figure: a Figure or SubFigure to draw in.
+        """
+        from cfproto_plugin.report.plots import plot
+
+        return plot(self, self._source, kind, by=by, column=column, shape=shape, figure=figure)
 
     def __repr__(self) -> str:
         return as_text(self, shutil.get_terminal_size().columns)

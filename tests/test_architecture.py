@@ -38,6 +38,7 @@ integrations.shap integrations.notebook
 explanation
 fitted
 lines saving asking
+call result
 explainer
 cfproto_plugin
 metrics datasets integrations
@@ -51,7 +52,7 @@ SEARCH |= {"noise", "boundary", "fingerprint", "parts", "training"}
 
 MODULES = {
     *("explainer", "explanation", "fitted", "config", "features", "errors", "protocols", "hookspecs", "datasets"),
-    *("checks", "arguments", "lines", "saving", "asking"),
+    *("checks", "arguments", "asking", "call", "lines", "result", "saving"),
 }
 PACKAGES = {part for part in RANK if "." not in part} - MODULES - {CORE}
 PUBLIC = {CORE, f"{CORE}.protocols", f"{CORE}.errors", f"{CORE}.helpers"}  # what adapters see

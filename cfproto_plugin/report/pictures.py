@@ -18,7 +18,7 @@ DIFFERENCE = "difference: blue is more, orange is less"
 
 def figures(line: Record) -> list[tuple[str, str]]:
     """Caption and data URL of the original, the counterfactual and the difference of an image; none for other rows."""
-    before, after = _image(line.original), _image(line.counterfactual)
+    before, after = image_of(line.original), image_of(line.counterfactual)
     if before is None or after is None:
         return []
     values = np.array([before, after])
@@ -30,7 +30,7 @@ def figures(line: Record) -> list[tuple[str, str]]:
     return [(caption, _png(image)) for caption, image in shown]
 
 
-def _image(x: Any) -> Array | None:
+def image_of(x: Any) -> Array | None:
     """(h, w, 1 or 3) floats for a batch of one image, channels first or last; None for anything else."""
     image = x[0] if isinstance(x, np.ndarray) and x.ndim > 2 else np.empty(0)  # noqa: PLR2004 rows of a table
     if image.ndim == 2:  # noqa: PLR2004 height and width

@@ -15,7 +15,7 @@ from sklearn import __version__ as sklearn_version
 from cfproto_plugin import CounterfactualExplainer, Explanation
 from cfproto_plugin.errors import FileError
 from cfproto_plugin.helpers.kinds import cells_of
-from cfproto_plugin.saving import SETTINGS
+from cfproto_plugin.saving import settings_of
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "explainers"
 TREES = {"boosted_array", "booster_float32", "boosted_categories", "forest_with_rules", "one_hot_table"}
@@ -52,6 +52,6 @@ def test_an_explainer_of_an_earlier_version_gives_its_answers(path):
     assert found.status.tolist() == expected.status.tolist()
     assert found.counterfactual_class.tolist() == expected.counterfactual_class.tolist()
     if path.stem in TREES:  # the digits are those of this version: of an explainer that is fitted now
-        fresh = CounterfactualExplainer(**{name: getattr(explainer, name) for name in SETTINGS})
+        fresh = CounterfactualExplainer(**settings_of(explainer))
         now = fresh.fit(explainer.fitted_.data).explain(expected.original)
         np.testing.assert_array_equal(cells_of(found.counterfactual), cells_of(now.counterfactual))
