@@ -58,7 +58,7 @@ def _proba(line: Record) -> str:
     before, after = (float(proba[0]) for proba in line.new_class_proba)
     bars = f'<i style="width:{after:.1%}"></i><i class="was" style="width:{before:.1%}"></i>'
     was, now = escape(percent(before)), escape(percent(after))
-    label = f'<span class="dim">P({escape(str(line.counterfactual_class[0]))})</span>'
+    label = f'<span class="dim">probability of {escape(str(line.counterfactual_class[0]))}</span>'
     return f'<div class="proba">{label}<div class="track">{bars}</div><span>{was} → <b>{now}</b></span></div>'
 
 
@@ -89,7 +89,7 @@ def _table(line: Record) -> str:
     """The changed features, before and after, with a bar; the smallest and the unchanged ones are folded away."""
     changes = shown_changes(line)
     rows = [_table_row(change, change.size / full_width(line, changes)) for change in changes]
-    heads = "<tr><th>feature</th><th>before</th><th>after</th><th>change</th><th class='bar'></th></tr>"
+    heads = "<tr><th>feature</th><th>before</th><th>after</th><th class='how'>change</th><th class='bar'></th></tr>"
     shown, rest = (f'<table class="changes">{heads}{"".join(r)}</table>' for r in (rows[:_SHOWN], rows[_SHOWN:]))
     smaller = _folded(counted(len(changes) - _SHOWN, "smaller change"), rest) if len(rows) > _SHOWN else ""
     changed = {change.feature for change in changes}

@@ -228,7 +228,7 @@ def test_lines_without_predictions_say_so_and_have_no_switches(opened, answers):
     report = opened(answers, what_if=2)
     with_switches = [row for row in report.rows() if report.card(row).locator("input").count()]
     assert with_switches == report.rows()[:2]
-    assert "first 2 lines" in report.card(report.rows()[2]).inner_text()
+    assert "first 2 rows only" in report.card(report.rows()[2]).inner_text()
     for e, arguments in ((answers, {"what_if": False}), (Explanation.from_json(answers.to_json()), {})):
         report = opened(e, **arguments)
         assert report.page.locator(".card input").count() == 0

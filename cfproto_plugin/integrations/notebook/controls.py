@@ -38,7 +38,9 @@ class Control(NamedTuple):
         common = {"name": self.name, "before": self.shown(self.before), "after": self.shown(self.after)}
         if self.choices:
             return {**common, "kind": "choice", "choices": [value_text(value) for value in self.choices]}
-        return {**common, "kind": "number", "low": self.low, "high": self.high, "whole": self.whole}
+        step = _step(self.high - self.low, whole=self.whole)
+        low, high = (float(f"{end:.10g}") for end in (math.ceil(self.low / step) * step, self.high // step * step))
+        return {**common, "kind": "number", "low": low, "high": high, "step": step, "whole": self.whole}
 
     def shown(self, value: Any) -> Any:
         """A value as the browser holds it."""
@@ -116,6 +118,15 @@ def _choices(column: Array, before: Any, after: Any) -> tuple[Any, ...]:
     if len(texts) > _CHOICES:
         texts = list(dict.fromkeys([value_text(before), value_text(after), *texts]))[:_CHOICES]
     return tuple(found[text] for text in texts)
+
+
+def _step(width: float, *, whole: bool) -> float:
+    """1, 2 or 5 times a power of ten: about a hundredth of the width."""
+    if width <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(width / 100))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= width / 100 * (1 - 1e-9))
+    return max(1.0, step) if whole else step
 
 
 def _same(value: Any, other: Any) -> bool:

@@ -21,16 +21,15 @@ function choice(control, changed) {
 }
 
 function number(control, changed) {
-  const common = { min: control.low, max: control.high, step: control.whole ? 1 : "any" };
-  const slider = el("input", { type: "range", "aria-label": control.name, ...common });
-  const exact = el("input", { type: "number", "aria-label": control.name + ", exact value", step: common.step });
+  const slider = el("input", { type: "range", "aria-label": control.name, min: control.low, max: control.high, step: control.step });
+  const exact = el("input", { type: "number", "aria-label": control.name + ", exact value", step: control.whole ? 1 : "any" });
   const show = (value) => {
     exact.value = value === null ? "" : value;
     exact.placeholder = "missing";
     if (value !== null) slider.value = value;
   };
   slider.addEventListener("input", () => {
-    const value = control.whole ? Math.round(slider.valueAsNumber) : Number(slider.valueAsNumber.toPrecision(6));
+    const value = Number(slider.valueAsNumber.toPrecision(10));
     show(value);
     changed(value);
   });
@@ -81,7 +80,7 @@ function render({ model, el: root }) {
     said.removeAttribute("aria-busy");
     root.classList.toggle("cfw-other", Boolean(result.other));
     if (result.error) { said.replaceChildren("The model gives no answer: " + result.error); return; }
-    said.replaceChildren("The model says ", el("strong", {}, result.label), result.other ? ", not " + about.from + " as for the row as it is." : ", as for the row as it is.");
+    said.replaceChildren("The model says ", el("strong", {}, result.label), result.other ? ". Of the row as it is, it says " + about.from + "." : ", as of the row as it is.");
     fill.style.width = 100 * result.proba + "%";
     tick.style.left = 100 * about.before + "%";
     figure.textContent = percent(about.before) + " → " + percent(result.proba);
@@ -100,7 +99,7 @@ function render({ model, el: root }) {
   };
   root.classList.add("cfw");
   root.append(el("div", { class: "cfw-head" }, about.row + ": what if?"), said,
-    el("div", { class: "cfw-proba" }, el("span", {}, "P(" + about.to + ")"), track, figure), ...rows,
+    el("div", { class: "cfw-proba" }, el("span", {}, "probability of " + about.to), track, figure), ...rows,
     el("div", { class: "cfw-buttons" }, button("before", "As it is"), button("after", "Counterfactual")));
   parts.forEach((part, at) => part.show(values[at]));
   mark();

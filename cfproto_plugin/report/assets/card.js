@@ -22,7 +22,7 @@ function card(line, data) {
 function probability(line) {
   const track = el("div", { class: "track", "aria-hidden": "true" });
   const text = el("span", { class: "figures" });
-  const label = el("span", { class: "dim" }, "P(" + line.to + ")");
+  const label = el("span", { class: "dim" }, "probability of " + line.to);
   const show = (now) => {
     const least = Math.min(line.before, now), most = Math.max(line.before, now);
     track.replaceChildren(bar("was", 0, least), bar(now >= line.before ? "gain" : "loss", least, most));
@@ -43,9 +43,9 @@ function changed(line, data, live) {
   const full = data.deviations ? Math.max(1, ...line.changes.map((change) => Math.abs(change.size))) : 1;
   const switches = line.what_if && line.what_if.kind !== "none" ? new Switches(line, data, live) : null;
   const rows = line.changes.map((change, at) => changeRow(change, full, switches ? switches.cell(at) : null));
-  const heads = [...(switches ? [switches.head] : []), "feature", "before", "after", "change", ""];
+  const heads = [...(switches ? [[switches.head]] : []), ["feature"], ["before"], ["after"], ["change", "how"], ["", "bar"]];
   const table = (some) => el("table", { class: "changes" + (switches ? " switched" : "") },
-    el("thead", {}, el("tr", {}, ...heads.map((head, at) => el("th", { scope: "col", class: at === heads.length - 1 ? "bar" : null }, head)))),
+    el("thead", {}, el("tr", {}, ...heads.map(([head, kind]) => el("th", { scope: "col", class: kind }, head)))),
     el("tbody", {}, ...some));
   const parts = [table(rows.slice(0, SHOWN_CHANGES))];
   if (switches) parts.unshift(switches.said);
