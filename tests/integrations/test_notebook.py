@@ -162,6 +162,8 @@ def test_what_cannot_be_shown_says_why(fitted):
         e.what_if(features=["wage"])
     with pytest.raises(InputError, match="which are 2 lines; expected the number of one"):
         e.what_if(slice(0, 2))
+    with pytest.raises(InputError, match=r"x has 3 rows; expected one"):
+        explainer.what_if(frame[:3])
     with pytest.raises(InputError, match="with_explainer"):
         Explanation.from_json(e.to_json()).what_if()
     images = np.random.default_rng(0).random((40, 4, 4))

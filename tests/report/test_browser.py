@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from browser import MISSING, chromium
+from browser import MISSING, chromium, render_widget
 from hostile_texts import HOSTILE
 from sklearn.datasets import load_wine
 from sklearn.linear_model import LogisticRegression
@@ -399,3 +399,72 @@ def test_text_stands_out_from_the_page_in_either_scheme_and_nothing_is_cut_on_a_
     text, page = (sum(map(int, c[4:-1].split(","))) for c in report.page.evaluate(style))
     assert abs(text - page) > 500
     assert report.page.evaluate("() => document.documentElement.scrollWidth") <= 360
+
+
+@pytest.fixture
+def rendered(browser):
+    made = []
+
+    def render(widget):
+        page = browser.new_page()
+        made.append((page, trouble := []))
+        page.on("console", lambda message: trouble.append(message.text))
+        page.on("pageerror", lambda error: trouble.append(str(error)))
+        render_widget(page, widget)
+        return page
+
+    yield render
+    for page, trouble in made:
+        page.close()
+        assert trouble == []
+
+
+@pytest.mark.needs("anywidget")
+def test_moving_a_slider_of_the_widget_asks_the_model_again(rendered, answers, wine):
+    model, _ = wine
+    at = line_with(answers, 1, 8)
+    changed = [change.feature for change in answers[at].changes()]
+    new = answers.counterfactual_class[at]
+    page = rendered(answers.what_if(at, features=["ash"]))
+    said, figure = page.locator("output:not([aria-busy])"), page.locator(".cfw-figure")
+    assert f"The model says {new}. Of the row as it is, it says {answers.original_class[at]}." in said.inner_text()
+    assert sorted(page.locator(".cfw-changed .cfw-name").all_inner_texts()) == sorted(changed)
+    page.get_by_role("button", name="As it is").click()
+    assert said.inner_text() == f"The model says {answers.original_class[at]}, as of the row as it is."
+    assert page.locator(".cfw-changed").count() == 0
+
+    def expected(**values):
+        row = answers.original.iloc[[at]].assign(**values)
+        return percent(model.predict_proba(row)[0, list(model.classes_).index(new)])
+
+    page.get_by_label("ash, exact value", exact=True).fill("3.1")
+    page.keyboard.press("Tab")
+    said.wait_for()
+    assert figure.inner_text().endswith(f"→ {expected(ash=3.1)}")
+    page.get_by_role("slider", name=changed[0], exact=True).focus()
+    for _ in range(30):
+        page.keyboard.press("ArrowRight")
+    said.wait_for()
+    moved = float(page.get_by_label(f"{changed[0]}, exact value", exact=True).input_value())
+    assert moved != answers.original[changed[0]].iloc[at]
+    assert figure.inner_text().endswith(f"→ {expected(ash=3.1, **{changed[0]: moved})}")
+
+
+@pytest.mark.needs("anywidget")
+def test_hostile_names_and_values_stay_text_in_the_widget(rendered):
+    rng = np.random.default_rng(0)
+    texts = [text for text in HOSTILE if "\ud800" not in text]
+    frame = pd.DataFrame({text: rng.choice(texts[at : at + 2] or texts[:2], 80) for at, text in enumerate(texts)})
+
+    def says(rows):
+        p = np.where(rows.iloc[:, 0] == texts[0], 0.2, 0.8)
+        return np.column_stack([1 - p, p])
+
+    page = rendered(CounterfactualExplainer(says).fit(frame).explain(frame[:1]).what_if(features="all"))
+    shown = page.locator(".cfw-name").evaluate_all("names => names.map(name => name.textContent)")
+    assert sorted(shown) == sorted(texts)
+    for select in page.locator("select").all():
+        select.select_option(index=0)
+    page.locator("output:not([aria-busy])").wait_for()
+    assert page.locator("#widget script, #widget img, #widget svg").count() == 0
+    assert page.evaluate("() => window.hacked") is None
