@@ -2,6 +2,7 @@
 # make test           lint and the whole test suite, in an environment with every framework
 # make quick          lint and the tests that matter while editing, under two minutes
 # make test-pythons   the core's tests in light environments, on each of Python 3.11, 3.12 and 3.13 that is installed
+# make browser        a Chromium for the tests of the HTML report, which are left out without one
 # make docs           the pages, as HTML
 # make bench          all benchmarks: our own, and the same models and rows with alibi, DiCE, NICE and treecf, each in an
 #                     environment of its own; bench-own and bench-peers are its halves
@@ -15,7 +16,7 @@ PAPER := breast_cancer breast_cancer_presets adult mnist mnist_encoder mnist_swe
 INSTALL := -m pip install -q --no-compile -c $(PINS)
 PYTEST := $(ENV)/bin/python -m pytest -n 2 --dist loadfile
 
-.PHONY: demo test quick test-pythons lint docs bench bench-own bench-peers bench-answers bench-paper clean
+.PHONY: demo test quick test-pythons lint browser docs bench bench-own bench-peers bench-answers bench-paper clean
 
 demo: $(DEMO_ENV)/ready
 	$(DEMO_ENV)/bin/cfproto demo
@@ -33,6 +34,10 @@ lint: $(ENV)/ready
 	$(ENV)/bin/ruff check .
 	$(ENV)/bin/ruff format --check .
 	$(ENV)/bin/mypy
+
+browser: $(ENV)/ready
+	$(ENV)/bin/python tests/report/browser.py || $(ENV)/bin/playwright install --with-deps chromium \
+	|| { apt-get update && apt-get install -y --no-install-recommends chromium; }
 
 docs: $(ENV)/ready
 	$(ENV)/bin/mkdocs build --strict -f - < docs/mkdocs.yml

@@ -142,6 +142,13 @@ class CounterfactualExplainer:
 
     __call__ = explain
 
+    def what_if(self, x: Any, target: Any = None, *, features: str | Sequence[str] | None = None) -> Any:
+        """Explain one row and show it as `Explanation.what_if` does."""
+        explanation = self.explain(x, target, progress=False)
+        if len(explanation) != 1:
+            raise InputError(f"x has {len(explanation)} rows; expected one, or explain(x).what_if(line)")
+        return explanation.what_if(features=features)
+
     def certificate(
         self, x: Any, target: Any = None, *, features: Features | None = None, time_budget: float | None = None
     ) -> Certificate:

@@ -14,7 +14,7 @@ from cfproto_plugin.report.words import both, counted, either, feature_name, per
 from cfproto_plugin.search.how import How
 
 if TYPE_CHECKING:
-    from cfproto_plugin.explanation import Explanation
+    from cfproto_plugin.report.records import Line
 
 _NAMED = 4  # changes that a sentence names
 _ROUTES = {
@@ -36,7 +36,7 @@ _MOVED = ", moved inside the rules"
 _ROUNDING = 1e-9
 
 
-def as_sentence(line: Explanation) -> str:
+def as_sentence(line: Line) -> str:
     """What would have had to be different, or why there is no answer, for an explanation of one line."""
     if not line.found[0]:
         return _no_answer(line)
@@ -50,7 +50,7 @@ def as_sentence(line: Explanation) -> str:
     return f"Had {_differences(line, count)}, the model {said}."
 
 
-def quality(line: Explanation) -> str:
+def quality(line: Line) -> str:
     """How far the answer of one line can be trusted, in words; "" where it was not measured."""
     if not line.found[0] or math.isnan(line.stability[0]) or math.isnan(line.typicality[0]):
         return ""
@@ -62,7 +62,7 @@ def quality(line: Explanation) -> str:
     )
 
 
-def _no_answer(line: Explanation) -> str:
+def _no_answer(line: Line) -> str:
     reason = str(line.message[0]).rstrip(".")
     if line.status[0] == "error":
         return f"This row was not explained: {reason}."
@@ -72,7 +72,7 @@ def _no_answer(line: Explanation) -> str:
     return f"{says}no counterfactual was found: {reason}."
 
 
-def _differences(line: Explanation, count: int) -> str:
+def _differences(line: Line, count: int) -> str:
     """`a been 1 instead of 2 and b 3 instead of 4`; the largest by name, images by the number of their pixels."""
     if line.column_names is None:
         return f"{count:,} of {np.size(line.original):,} values been different"
