@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,7 +15,7 @@ from cfproto_plugin.fitted import Fitted
 from cfproto_plugin.helpers.kinds import library_of, names_of, take, to_pandas
 from cfproto_plugin.plugins import nearest_prototypes
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.report.source import Mixed, PrototypePath, Training
+from cfproto_plugin.report.source import Categories, Mixed, Outcome, PrototypePath, Step, Training
 from cfproto_plugin.search.clock import Pace
 from cfproto_plugin.search.failures import ask, in_words
 from cfproto_plugin.search.first import takes
@@ -22,6 +23,7 @@ from cfproto_plugin.search.methods.path import path_points
 from cfproto_plugin.search.model import Answer, SearchModel
 from cfproto_plugin.tables.given import Given
 from cfproto_plugin.tables.space import FeatureSpace
+from cfproto_plugin.tables.steps import stepped
 
 _NAMING = 64  # calls to find the row that a model fails for
 
@@ -134,8 +136,7 @@ class FittedSource:
                 "the prototypes of this explainer are codes of its encoder, and the way to a code is no path of rows"
             )
         given, model = self._given(original)
-        space = fitted.space if self.features is None else fitted.space.with_rules(self.features, fitted.guide.train)
-        space = space.on(given.columns)
+        space = self._ruled.on(given.columns)
         rows = space.rows(given.table[:1])
         allowed = np.zeros((1, len(self.classes)), dtype=bool)
         allowed[0, slice(None) if label is None else label] = True
@@ -151,6 +152,74 @@ class FittedSource:
         table[0] = given.table[0]
         same = np.zeros(points, dtype=int)
         return PrototypePath(t, given.answers(table, same, np.ones(points, dtype=bool)), int(classes[0, 0]))
+
+    def categories(self, column: Any = None) -> Categories:
+        """Their numbers are those of the fitted space."""
+        space = self.fitted.space
+        known = {at: str(attribute.name) for at, attribute in space.columns.categories.items()}
+        if column is None and len(known) == 1:
+            (at,) = known
+        else:
+            at = -1 if column is None or not known else space.columns.find(column, "column")
+        if at not in known:
+            there = f"expected one of {', '.join(map(repr, known.values()))}" if known else "no column has categories"
+            what = "is None" if column is None else f"is {column!r}, which has no categories"
+            raise InputError(f"column {what}; {there}", column=column)
+        attribute, numbers = space.columns.attributes[at], space.embeddings[at]
+        counts = np.bincount(self.fitted.guide.train[:, at].astype(int), minlength=len(numbers))
+        place = None if attribute.group else int(self._places[attribute.sources[0]])
+        return Categories(known[at], place, list(attribute.levels), numbers, counts)
+
+    def reconstructed(self, rows: Any) -> Array | None:
+        """By the autoencoder of the explainer."""
+        model = self.fitted.guide.autoencoder
+        if model is None:
+            return None
+        table = self.fitted.space.columns.given(rows).table
+        return np.asarray(model.predict(table.reshape(len(table), *self.fitted.space.shape))).reshape(np.shape(rows))
+
+    def outcome(self, original: Any, actions: Sequence[Sequence[Step]]) -> Outcome:
+        """In the table, by the way that answers are confirmed."""
+        given, model = self._given(original)
+        space = self._ruled.on(given.columns)
+        rows, shape = space.rows(given.table), (len(actions), len(given))
+        labels, proba = np.full(shape, -1), np.full((*shape, len(self.classes)), np.nan)
+        kept, moved = np.zeros(shape, dtype=bool), np.zeros(shape)
+        size = max(1, self.fitted.tuning.cells // max(given.table.size, 1))
+        for start in range(0, len(actions), size):
+            part = slice(start, start + size)
+            tables = np.stack([stepped(space, rows, self._in_table(steps)) for steps in actions[part]])
+            kept[part] = np.stack([~space.broken(table, rows) for table in tables])
+            moved[part] = np.abs(space.to_search(tables) - rows.z).sum(axis=2)
+            action, row = np.nonzero(kept[part])
+            if len(row):
+                answer = model.answer(tables[action, row], row)
+                failed = np.isnan(answer.proba).any(axis=1)
+                labels[start + action, row] = np.where(failed, -1, answer.label)
+                proba[start + action, row] = answer.proba
+        return Outcome(labels, proba, kept, moved)
+
+    def _in_table(self, steps: Sequence[Step]) -> list[tuple[int, str, float]]:
+        """Steps of the user's columns as those of the table: codes for categories, days for dates."""
+        columns, found = self.fitted.space.columns, []
+        for step in steps:
+            source = int(np.flatnonzero(self._places == step.column)[0])
+            at = next(at for at, attribute in enumerate(columns.attributes) if source in attribute.sources)
+            attribute = columns.attributes[at]
+            if attribute.group:
+                value: float = attribute.sources.index(source) + attribute.dropped
+            elif attribute.levels is not None:
+                value = columns.code(at, step.value, "an action")
+            else:
+                value = float(step.value) if step.kind == "by" else columns.number(at, step.value, "an action")
+            found.append((at, step.kind, value))
+        return found
+
+    @cached_property
+    def _ruled(self) -> FeatureSpace:
+        """The space under the rules of the call."""
+        fitted = self.fitted
+        return fitted.space if self.features is None else fitted.space.with_rules(self.features, fitted.guide.train)
 
     def _given(self, rows: Any) -> tuple[Given, SearchModel]:
         """Rows that can all be read, and the model as explained rows are asked."""

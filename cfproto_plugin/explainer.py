@@ -25,7 +25,7 @@ from cfproto_plugin.fitted import Fitted, Models, check_certifiable, require_fit
 from cfproto_plugin.plugins.versions import versions
 from cfproto_plugin.protocols import CategoryDistance, ModelAdapter, PrototypeProvider
 from cfproto_plugin.result import budget_record, explanation_of
-from cfproto_plugin.search.clock import Clock, Progress, reporting
+from cfproto_plugin.search.clock import Clock, Done, Progress, reporting
 from cfproto_plugin.search.proofs.certificate import Certificate
 from cfproto_plugin.search.proofs.certify import bounds, certify
 from cfproto_plugin.search.several import further_answers
@@ -98,19 +98,28 @@ class CounterfactualExplainer:
         the result has n lines per row, and `row` says which. features: other rules for this call. time_budget: seconds,
         after which the best found so far is returned, and the nearest training row that keeps the rules for rows
         without; one search for these and one call of the model may go beyond it. progress: True, False, or a function
-        that is called with the fraction done.
+        that is called with the fraction done: a float with the attributes rows, done and found, in rows. Default: a bar
+        on a terminal and in a notebook if it takes long.
         """
         start = time.perf_counter()
         fitted = require_fitted(self.fitted_)
         check_call(n, time_budget, progress)
         call = self._begin(x, target, n, features)
         lines, todo, pace = call.lines, call.todo, call.model.pace
-        with reporting(as_plain(progress), "explaining") as tick:
+        with reporting(as_plain(progress), "explaining") as show:
             pace.deadline = np.inf if time_budget is None else start + time_budget
+            settled = len(lines.given) - len(todo), len(np.unique(lines.group[lines.status == "found"]))
+
+            def tick(fraction: float) -> None:
+                done, found = settled[0] + int(fraction * len(todo)), settled[1] + clock.found
+                show(Done(fraction, len(lines.given), done, found))
+
             clock = Clock(len(todo), pace.deadline, lambda fraction: tick(fraction / n))
             guide, certifying = fitted.guide, fitted.config.certify
             judge = call.judge()
             first, proofs = solve(judge, clock, guide), None
+            clock.found = int(first.good.sum())
+            tick(1 / n)
             if certifying is not None:
                 first, proofs = certify(judge, clock, first, fitted.classifier, certifying)
             answers = further_answers(judge, clock, guide, first, n, tick)

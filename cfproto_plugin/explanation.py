@@ -21,7 +21,10 @@ from cfproto_plugin.files.exact_json import as_lists, decode, encode
 from cfproto_plugin.files.schemas import explanation_schema
 from cfproto_plugin.helpers.kinds import cells_of, library_of, load_pandas, take, to_pandas
 from cfproto_plugin.helpers.native import Kind
+from cfproto_plugin.integrations.shap import as_shap
 from cfproto_plugin.report import as_html, as_sentence, as_text, number_dtypes, plain_cell
+from cfproto_plugin.report.cohorts import Actions, Summary, found_actions, summarised
+from cfproto_plugin.report.contributions import ORDERS, Contribution, as_records, contributions_of
 from cfproto_plugin.report.source import check_source
 from cfproto_plugin.tables.cells import is_missing, key_of
 from cfproto_plugin.tables.geometry import changed, diversity
@@ -146,9 +149,19 @@ class Explanation:
         return np.isin(self.status, ("found", "fallback"))
 
     @property
+    def is_changed(self) -> Array:
+        """(n, *shape) bool: the cells that differ, in lines that have a counterfactual."""
+        lines = np.flatnonzero(self.found)
+        differ = np.zeros(np.shape(self.original), dtype=bool)
+        before, after = (to_pandas(take(x, lines)) for x in (self.original, self.counterfactual))
+        told_apart = _holds_objects(before) & _holds_objects(after)  # None and NaN, which only objects can be
+        differ[lines] = changed(_comparable(after, told_apart), _comparable(before, told_apart))
+        return differ
+
+    @property
     def n_changes(self) -> Array:
         """(n,) int: how many cells differ; 0 where there is no counterfactual."""
-        differ = self._changed()
+        differ = self.is_changed
         return np.asarray(differ.sum(axis=tuple(range(1, differ.ndim))))
 
     @property
@@ -158,7 +171,7 @@ class Explanation:
         The mean over the others of the share of changed columns that the two do not have in common: 0 if they change
         the same columns, to other values; 1 if they have none in common.
         """
-        differ = self._changed()
+        differ = self.is_changed
         return diversity(differ.reshape(len(self), math.prod(differ.shape[1:])), self.row)
 
     @property
@@ -172,13 +185,17 @@ class Explanation:
     @property
     def new_class_proba(self) -> tuple[Array, Array]:
         """(n,) each: the probability of the counterfactual's class before and after, NaN where there is none."""
-        is_new = [[new == label for label in self.classes] for new in self.counterfactual_class]
-        chosen = np.array(is_new, dtype=bool).reshape(len(self), len(self.classes))
+        chosen = self.is_new_class()
         probas = (self.original_proba, self.counterfactual_proba)
         before, after = (
             np.where(chosen.any(axis=1), np.where(chosen, proba, 0).sum(axis=1), math.nan) for proba in probas
         )
         return before, after
+
+    def is_new_class(self) -> Array:
+        """(n, k) bool: the class of the counterfactual among `classes`; none of them where there is none."""
+        is_new = [[new == label for label in self.classes] for new in self.counterfactual_class]
+        return np.array(is_new, dtype=bool).reshape(len(self), len(self.classes))
 
     def raise_for_status(self) -> Self:
         """Raise an InputError for the first line with status "error"; return self if there is none."""
@@ -212,11 +229,50 @@ class Explanation:
             feature = at[1:] if names is None else names[at[1]]
             return Change(int(self.row[at[0]]), feature, plain_cell(before[at], dtype), plain_cell(after[at], dtype))
 
-        return [change(tuple(at)) for at in np.argwhere(self._changed()).tolist()]
+        return [change(tuple(at)) for at in np.argwhere(self.is_changed).tolist()]
 
     def changes_frame(self) -> Any:
         """`changes` as a pandas DataFrame with the columns row, feature, before and after."""
         return load_pandas().DataFrame(self.changes(), columns=list(Change._fields))
+
+    def contributions(self, samples: int = ORDERS, seed: int = 0) -> list[Contribution]:
+        """What each change adds to the probability of the new class, line by line in the order of the features.
+
+        Shapley values over the changed features: what a change adds, averaged over all orders in which the changes can
+        be made. Those of a line add up to the difference of `new_class_proba`. A one-hot group is one feature. Up to 8
+        changes they are exact, from all subsets of the changes; beyond that from `samples` random orders drawn by
+        `seed`, with their standard error. NaN in a line where the model fails for some changes without the others.
+        """
+        return as_records(self, contributions_of(self, samples, seed))
+
+    def contributions_frame(self, samples: int = ORDERS, seed: int = 0) -> Any:
+        """`contributions` as a pandas DataFrame with the columns of `Contribution`."""
+        return load_pandas().DataFrame(self.contributions(samples, seed), columns=list(Contribution._fields))
+
+    def to_shap(self, values: str = "contributions", *, samples: int = ORDERS, seed: int = 0) -> Any:
+        """A `shap.Explanation` that SHAP's own plots draw, one line each.
+
+        values: "contributions", from the probability of the new class at the original (base_values) to that at the
+        counterfactual, or "delta", counterfactual minus original, 1 for a changed category. Lines without a
+        counterfactual are zeros. data holds the originals as numbers, display_data as they are; of a single line it
+        tells what changes. samples, seed: as in `contributions`.
+        """
+        return as_shap(self, values, samples, seed)
+
+    def as_background(self) -> Any:
+        """The counterfactuals as background data of a SHAP explainer: an array, or a pandas frame with the dtypes of x.
+
+        Only lines that have one. SHAP values then tell how a row differs from the rows that the model decides
+        otherwise about.
+        """
+        lines = np.flatnonzero(self.found)
+        if not len(lines):
+            raise InputError("no line has a counterfactual, and so there is no background")
+        rows, original = (to_pandas(take(x, lines)) for x in (self.counterfactual, self.original))
+        if library_of(original) is None:
+            return rows.astype(original.dtype) if original.dtype.kind in "iufb" else rows
+        numbers = {name: d for name, d in original.dtypes.items() if isinstance(d, np.dtype) and d.kind in "iufb"}
+        return rows.astype(numbers)
 
     def to_frame(self) -> Any:
         """One line per counterfactual, as a frame of the kind of x and with its index; for arrays a pandas DataFrame.
@@ -296,8 +352,9 @@ class Explanation:
         check_source(source, self)
         return replace(self, _source=source)
 
-    def _ask(self) -> Source:
-        """The explainer's model and training rows."""
+    @property
+    def source(self) -> Source:
+        """The explainer's model and training rows; InputError if the explanation was read from a file or a pickle."""
         if self._source is None:
             raise InputError(
                 "this explanation was read from a file or a pickle, which keeps no model; give it back by "
@@ -310,6 +367,46 @@ class Explanation:
         if len(chosen := self[line]) != 1:
             raise InputError(f"line is {line!r}, which are {len(chosen)} lines; expected the number of one")
         return as_sentence(chosen)
+
+    def summary(self, by: Any = None) -> Summary:
+        """Which columns change, how often, how far and in which direction, for all rows and by class.
+
+        by: a column of the rows, or an array or Series of one value per row: also for each of its groups, with the
+        median distance and the share of rows without an answer. More than ten different numbers are cut at their
+        quartiles, missing values are a group of their own.
+        """
+        return summarised(self, by)
+
+    def actions(self, k: int = 3, *, max_changes: int = 3, target: Any = None) -> Actions:
+        """At most k actions that flip as many of the rows as possible, each confirmed by the model on every row.
+
+        An action is made of at most max_changes changes that the answers have in common: a number at least, at most or
+        by so much, a category to a value. The first flips the most rows, the next the most of the rest; rules hold on
+        every row that counts. target: the classes that count; default: those of the answers. The rows are those
+        explained that are not in the target: choose a cohort with e[e.original_class == "refused"].
+        """
+        return found_actions(self, self.source, k, max_changes, target)
+
+    def plot(
+        self,
+        kind: str | None = None,
+        *,
+        by: Any = None,
+        column: Any = None,
+        shape: tuple[int, ...] | None = None,
+        figure: Any = None,
+    ) -> Any:
+        """A picture as a matplotlib Figure, which needs no display; default: the one that fits.
+
+        kind: "changes", one line of a table before and after, over what is typical of the new class; "images";
+        "cohort", what changes in many rows, how often and which way (by: a group, as in `summary`); "comparison", the
+        answers of one row side by side; "path", the model's probability on the way from one row to the prototype;
+        "embedding", how alike the search takes the categories of a column to be (column: its name). shape: of an image
+        whose rows are vectors. figure: a Figure or SubFigure to draw in.
+        """
+        from cfproto_plugin.report.plots import plot
+
+        return plot(self, self._source, kind, by=by, column=column, shape=shape, figure=figure)
 
     def __repr__(self) -> str:
         return as_text(self, shutil.get_terminal_size().columns)
@@ -331,15 +428,6 @@ class Explanation:
         if np.isnan(self.lower_bound).all():
             return {}
         return {"objective": self.objective, "lower_bound": self.lower_bound, "gap": self.gap}
-
-    def _changed(self) -> Array:
-        """(n, *shape) bool: the cells that differ, in lines that have a counterfactual."""
-        lines = np.flatnonzero(self.found)
-        differ = np.zeros(np.shape(self.original), dtype=bool)
-        before, after = (to_pandas(take(x, lines)) for x in (self.original, self.counterfactual))
-        told_apart = _holds_objects(before) & _holds_objects(after)  # None and NaN, which only objects can be
-        differ[lines] = changed(_comparable(after, told_apart), _comparable(before, told_apart))
-        return differ
 
 
 def _is_name(text: Any) -> bool:

@@ -19,7 +19,8 @@ TOP = Path(__file__).parent.parent
 CORE, ADAPTERS = "cfproto_plugin", "adapters/cfproto_adapters"
 
 # A part may import the parts on the lines above its own, and nothing else; inside a part everything but a cycle is
-# allowed. "search" stands for the modules at the ground of that package: those of SEARCH.
+# allowed. "search" stands for the modules at the ground of that package: those of SEARCH. An integration that is called
+# by the result of `explain` has a line of its own.
 ALLOWED = """
 errors protocols checks
 config features hookspecs helpers
@@ -33,6 +34,7 @@ search.solve
 search.proofs
 search.several
 report files
+integrations.shap
 explanation
 fitted
 lines saving asking
@@ -57,7 +59,7 @@ PUBLIC = {CORE, f"{CORE}.protocols", f"{CORE}.errors", f"{CORE}.helpers"}  # wha
 
 FRAMEWORKS = {"torch", "tensorflow", "keras", "xgboost", "lightgbm", "onnxruntime", "catboost", "jax"}
 OPTIONAL = FRAMEWORKS | {"pandas", "matplotlib"}
-TOOLS = {"mlflow"}  # that a folder or module of integrations is made for
+TOOLS = {"mlflow", "shap", "captum"}  # that a folder or module of integrations is made for
 IMPORTERS = {"import_module", "__import__", "find_spec"}
 PROTOCOLS = {"ModelAdapter", "GradientAdapter", "Capabilities", "PrototypeProvider", "CategoryDistance"}
 CAPABILITIES = {
@@ -141,7 +143,7 @@ def part(module: str) -> str:
         return CORE
     if names[0] == "search" and len(names) > 1:
         return "search" if names[1] in SEARCH else f"search.{names[1]}"
-    return names[0]
+    return ".".join(names[:2]) if ".".join(names[:2]) in RANK else names[0]
 
 
 def wrong_edges(top: Path) -> list[str]:

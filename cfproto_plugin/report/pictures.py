@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def pictures(line: Explanation) -> str:
     """Original, counterfactual and difference (blue is more, orange is less) of an image; nothing for other rows."""
-    before, after = _image(line.original), _image(line.counterfactual)
+    before, after = image_of(line.original), image_of(line.counterfactual)
     if before is None or after is None:
         return ""
     values = np.array([before, after])
@@ -30,7 +30,7 @@ def pictures(line: Explanation) -> str:
     return f'<div class="pictures">{shown}</div>{count}'
 
 
-def _image(x: Any) -> Array | None:
+def image_of(x: Any) -> Array | None:
     """(h, w, 1 or 3) floats for a batch of one image, channels first or last; None for anything else."""
     image = x[0] if isinstance(x, np.ndarray) and x.ndim > 2 else np.empty(0)  # noqa: PLR2004 rows of a table
     if image.ndim == 2:  # noqa: PLR2004 height and width

@@ -38,7 +38,7 @@ def size_of(change: Change, scales: dict[str, float] | None) -> float:
 
     Without scales it is relative to the larger absolute value, from -1 to 1.
     """
-    before, after = _number(change.before), _number(change.after)
+    before, after = number_of(change.before), number_of(change.after)
     if not (math.isfinite(before) and math.isfinite(after)):
         return 0.0
     if scales is None:
@@ -47,7 +47,7 @@ def size_of(change: Change, scales: dict[str, float] | None) -> float:
     return (after - before) / scale if scale > 0 else 0.0
 
 
-def _number(value: Any) -> float:
+def number_of(value: Any) -> float:
     """A number, a date or a duration in days, and NaN for anything else."""
     if isinstance(value, datetime):
         zone = None if value.tzinfo is None else UTC

@@ -6,7 +6,7 @@ know nothing of models.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -41,6 +41,36 @@ class PrototypePath(NamedTuple):
     t: Array  # (s,) theta / (1 + theta): 0 at the row, 1 at the prototype
     rows: Any  # (s, ...) in the user's own columns and kind
     label: int  # the class of the prototype: its place in `classes`
+
+
+class Categories(NamedTuple):
+    """The categories of a column and the numbers by which the search moves between them."""
+
+    name: str
+    column: int | None  # its place in the explained rows; None for a one-hot group
+    values: list[Any]
+    places: Array  # (K,) in standard deviations, times the weight of the column
+    counts: Array  # (K,) training rows
+
+
+class Step(NamedTuple):
+    """A change that can be made to any row: of the column at that place of the explained rows.
+
+    kind: "at least" and "at most" a value, which rows beyond it have already; "by" an amount; "to" a value.
+    """
+
+    column: int
+    kind: str
+    value: Any
+
+
+class Outcome(NamedTuple):
+    """What actions, each of them some steps, make of rows."""
+
+    labels: Array  # (actions, n) the class that the model decides for: its place in `classes`; -1 where not `kept`
+    proba: Array  # (actions, n, k), NaN where not `kept`
+    kept: Array  # (actions, n) bool: every rule holds
+    moved: Array  # (actions, n) how far in the search, summed over the columns: in standard deviations for tables
 
 
 class Source(Protocol):
@@ -78,6 +108,18 @@ class Source(Protocol):
 
     def toward_prototype(self, original: Any, label: int | None = None, points: int = 33) -> PrototypePath:
         """The path of one row to its nearest prototype of a class; by default of any class but its own."""
+        ...
+
+    def categories(self, column: Any = None) -> Categories:
+        """Those of a column or one-hot group, by name or place; None: of the only one that has categories."""
+        ...
+
+    def reconstructed(self, rows: Any) -> Array | None:
+        """What the autoencoder makes of rows; None without one."""
+        ...
+
+    def outcome(self, original: Any, actions: Sequence[Sequence[Step]]) -> Outcome:
+        """What the model itself says of rows after each of the actions, and whether the rules of the call allow it."""
         ...
 
 
