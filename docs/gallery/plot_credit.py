@@ -51,7 +51,13 @@ explainer = CounterfactualExplainer(model, features=rules).fit(table)
 refused = table[model.predict(table) == "refused"].head(4)
 e = explainer.explain(refused, target="granted")
 print(e.sentence(0))
-print(e)
+
+# %%
+# The same as a picture. The grey band is where most granted applicants are.
+import matplotlib.pyplot as plt
+
+e[0].plot(figure=plt.figure(figsize=(9, 3.2), layout="constrained"))
+plt.show()
 
 # %%
 # The answers were put to the model itself, as they are returned:
@@ -60,4 +66,5 @@ print(model.predict(e.counterfactual))
 # %%
 # Three different ways for one applicant: the nearest first, then ones that change something else.
 three = explainer.explain(refused.iloc[[0]], target="granted", n=3)
-print(three)
+three.plot(figure=plt.figure(figsize=(9, 3), layout="constrained"))
+plt.show()
