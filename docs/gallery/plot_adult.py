@@ -36,10 +36,10 @@ for line in range(3):
 
 # %%
 # What changes in these twenty answers, how often and which way:
-e.plot(figure=plt.figure(figsize=(9, 4), layout="constrained"))
+e.plot(figure=plt.figure(figsize=(6.9, 5.2), layout="constrained"))
 plt.show()
 
 # %%
 # How alike the search takes the levels of education to be:
-e.plot("embedding", column="education", figure=plt.figure(figsize=(7, 5), layout="constrained"))
+e.plot("embedding", column="education", figure=plt.figure(figsize=(9, 7), layout="constrained"))
 plt.show()

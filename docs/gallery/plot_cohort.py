@@ -40,7 +40,7 @@ summary = e.summary(by=town[refused])
 print(summary)
 
 # %%
-summary.plot(figure=plt.figure(figsize=(9, 4.5), layout="constrained"))
+summary.plot(figure=plt.figure(figsize=(13.6, 3.8), layout="constrained"))
 plt.show()
 
 # %%

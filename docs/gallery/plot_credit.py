@@ -56,7 +56,7 @@ print(e.sentence(0))
 # The same as a picture. The grey band is where most granted applicants are.
 import matplotlib.pyplot as plt
 
-e[0].plot(figure=plt.figure(figsize=(9, 3.2), layout="constrained"))
+e[0].plot(figure=plt.figure(figsize=(9.2, 2.2), layout="constrained"))
 plt.show()
 
 # %%
@@ -66,5 +66,5 @@ print(model.predict(e.counterfactual))
 # %%
 # Three different ways for one applicant: the nearest first, then ones that change something else.
 three = explainer.explain(refused.iloc[[0]], target="granted", n=3)
-three.plot(figure=plt.figure(figsize=(9, 3), layout="constrained"))
+three.plot(figure=plt.figure(figsize=(10, 3.3), layout="constrained"))
 plt.show()

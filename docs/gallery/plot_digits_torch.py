@@ -52,11 +52,11 @@ for line in e:
 
 # %%
 # The first of them: original, counterfactual, difference, and what the autoencoder makes of it.
-e[0].plot(figure=plt.figure(figsize=(9, 3), layout="constrained"))
+e[0].plot(figure=plt.figure(figsize=(9.3, 4.1), layout="constrained"))
 plt.show()
 
 # %%
 # A digit of your choice:
 e = explainer.explain(rest[:1], target=9)
-e.plot(figure=plt.figure(figsize=(9, 3), layout="constrained"))
+e.plot(figure=plt.figure(figsize=(9.3, 4.1), layout="constrained"))
 plt.show()

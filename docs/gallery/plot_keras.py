@@ -35,5 +35,5 @@ print("distance:       ", e.distance.round(2), "by default,", near.distance.roun
 
 # %%
 # On the way to the prototype, the network's probability of the new class:
-e[0].plot("path", figure=plt.figure(figsize=(7, 3.2), layout="constrained"))
+e[0].plot("path", figure=plt.figure(figsize=(9, 4.9), layout="constrained"))
 plt.show()

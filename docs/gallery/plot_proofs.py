@@ -7,6 +7,7 @@ or the time is spent. The same computation is a certificate about a row: no smal
 
 # %%
 # A boosted model of the Wine table.
+import matplotlib.pyplot as plt
 import xgboost
 from sklearn.datasets import load_wine
 
@@ -26,3 +27,16 @@ print(e.to_frame()[["row", "counterfactual_class", "objective", "lower_bound", "
 certificate = explainer.certificate(X[::30], time_budget=30)
 for row, bound in enumerate(certificate.lower_bound):
     print(f"row {row}: no admissible change with J below {bound:.3f} leads to another class")
+
+# %%
+# How far the rows are from another class, and how far the default answers lie: the difference is what being typical and
+# stable costs.
+default = CounterfactualExplainer(model).fit(X).explain(X[::30])
+figure, ax = plt.subplots(figsize=(7, 3), layout="constrained")
+rows = range(len(e))
+ax.hlines(rows, 0, certificate.lower_bound, color="0.6", lw=6, label="no change this small flips the class (proved)")
+ax.plot(e.objective, rows, "o", color="black", label="nearest answer, close()")
+ax.plot(default.distance, rows, "^", mfc="white", mec="black", label="the default's answer")
+ax.set(xlabel="0.1·L1 + L2 from the row, in standard deviations", ylabel="row", yticks=rows)
+ax.legend(loc="upper center", bbox_to_anchor=(0.5, 1.3), ncol=3, frameon=False, fontsize=8)
+plt.show()

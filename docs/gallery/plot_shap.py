@@ -1,5 +1,5 @@
 """
-# XGBoost, and why the answer works: SHAP's waterfall
+# XGBoost and SHAP
 
 A counterfactual says what to change. Its *contributions* say how much each change adds to the probability of the new
 class; they add up, so SHAP's own plots can draw them.
