@@ -22,7 +22,11 @@ classifier = torch.nn.Sequential(
 )
 encoder = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 48), torch.nn.ReLU(), torch.nn.Linear(48, 12))
 decoder = torch.nn.Sequential(
-    torch.nn.Linear(12, 48), torch.nn.ReLU(), torch.nn.Linear(48, 64), torch.nn.Sigmoid(), torch.nn.Unflatten(1, (1, 8, 8))
+    torch.nn.Linear(12, 48),
+    torch.nn.ReLU(),
+    torch.nn.Linear(48, 64),
+    torch.nn.Sigmoid(),
+    torch.nn.Unflatten(1, (1, 8, 8)),
 )
 autoencoder = torch.nn.Sequential(encoder, decoder)
 

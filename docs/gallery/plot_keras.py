@@ -17,7 +17,9 @@ X = X.astype("float32")
 keras.utils.set_random_seed(0)
 scale = keras.layers.Normalization()
 scale.adapt(X.to_numpy())
-model = keras.Sequential([scale, keras.layers.Dense(16, activation="relu"), keras.layers.Dense(3, activation="softmax")])
+model = keras.Sequential(
+    [scale, keras.layers.Dense(16, activation="relu"), keras.layers.Dense(3, activation="softmax")]
+)
 model.compile("adam", "sparse_categorical_crossentropy")
 model.fit(X.to_numpy(), y, epochs=150, verbose=0)
 

@@ -20,7 +20,9 @@ model = xgboost.XGBClassifier(n_estimators=40, max_depth=3).fit(X, y)
 # The nearest answers, each with its proof. `gap` is 0 where the answer is proved to be the best.
 explainer = CounterfactualExplainer(model, search=SearchConfig.close(certify="optimal")).fit(X)
 e = explainer.explain(X[::30], time_budget=30)
-print(e.to_frame()[["row", "counterfactual_class", "objective", "lower_bound", "gap", "message"]].to_string(index=False))
+print(
+    e.to_frame()[["row", "counterfactual_class", "objective", "lower_bound", "gap", "message"]].to_string(index=False)
+)
 
 # %%
 # Without a search: how far is each of these rows from any other class? An auditor of a refusal asks for this number.
