@@ -15,6 +15,7 @@ from cfproto_plugin.asking import FittedSource
 from cfproto_plugin.call import Call, space_under
 from cfproto_plugin.checks import as_plain
 from cfproto_plugin.config import SearchConfig
+from cfproto_plugin.errors import InputError
 from cfproto_plugin.explanation import Explanation
 from cfproto_plugin.features import Features
 from cfproto_plugin.files.loading import Handed
