@@ -58,6 +58,9 @@ class Control(NamedTuple):
             return math.nan
         if isinstance(sent, bool) or not isinstance(sent, Real) or not math.isfinite(sent):
             raise InputError(f"{self.name} is {sent!r}; expected a number")
+        for known in (self.before, self.after):  # exactly: a browser has no integers beyond 2^53
+            if not is_missing(known) and float(known) == sent:
+                return known
         return round(sent) if self.whole else float(sent)
 
 
@@ -104,10 +107,10 @@ def _control(
     (at,) = places
     before, after = (plain_cell(side[at], dtypes[at]) for side in cells)
     column = cells_of(training)[:, at]
-    numbers = [value for value in (*column, before, after) if not is_missing(value)]
-    if numbers and all(isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) for value in numbers):
-        low, high = float(min(numbers)), float(max(numbers))
-        return Control(name, places, before, after, low, high, all(float(value).is_integer() for value in numbers))
+    values = [value for value in (*column, before, after) if not is_missing(value)]
+    if values and all(isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) for value in values):
+        low, high = float(min(values)), float(max(values))
+        return Control(name, places, before, after, low, high, all(float(value).is_integer() for value in values))
     return Control(name, places, before, after, choices=_choices(column, before, after))
 
 

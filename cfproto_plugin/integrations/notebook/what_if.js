@@ -34,7 +34,8 @@ function number(control, changed) {
     changed(value);
   });
   exact.addEventListener("change", () => {
-    const value = Number.isFinite(exact.valueAsNumber) ? exact.valueAsNumber : control.before;
+    const typed = exact.valueAsNumber;
+    const value = !Number.isFinite(typed) ? control.before : control.whole ? Math.round(typed) : typed;
     show(value);
     changed(value);
   });
