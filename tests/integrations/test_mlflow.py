@@ -292,7 +292,7 @@ def test_mlflow_predict_answers_a_file_of_rows(store, served, tmp_path):
 
 @pytest.mark.parametrize("uri", [None, 3])
 def test_a_uri_that_is_no_text_is_refused(store, uri):
-    with pytest.raises(InputError, match="model_uri is .*; expected text such as 'models:/"):
+    with pytest.raises(InputError, match=r"model_uri is .*; expected text such as 'models:/"):
         load_explainer(uri)
 
 
