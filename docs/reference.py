@@ -90,7 +90,7 @@ def _called(item: Any) -> str:
     """The call with its parameters, one per line if they are many. An Explanation is not made by hand: no defaults."""
     lines, keywords = [], False
     for parameter in inspect.signature(item).parameters.values():
-        if parameter.name == "self":
+        if parameter.name == "self" or parameter.name.startswith("_"):
             continue
         if parameter.kind is parameter.KEYWORD_ONLY and not keywords and not dataclasses.is_dataclass(item):
             lines, keywords = [*lines, "*"], True
