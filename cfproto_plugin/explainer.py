@@ -15,6 +15,7 @@ from cfproto_plugin.asking import FittedSource
 from cfproto_plugin.call import Call, space_under
 from cfproto_plugin.checks import as_plain
 from cfproto_plugin.config import SearchConfig
+from cfproto_plugin.errors import InputError
 from cfproto_plugin.explanation import Explanation
 from cfproto_plugin.features import Features
 from cfproto_plugin.files.loading import Handed
@@ -141,6 +142,13 @@ class CounterfactualExplainer:
         return explanation_of(lines, facts, features)
 
     __call__ = explain
+
+    def what_if(self, x: Any, target: Any = None, *, features: str | Sequence[str] | None = None) -> Any:
+        """Explain one row and show it as `Explanation.what_if` does."""
+        explanation = self.explain(x, target, progress=False)
+        if len(explanation) != 1:
+            raise InputError(f"x has {len(explanation)} rows; expected one, or explain(x).what_if(line)")
+        return explanation.what_if(features=features)
 
     def certificate(
         self, x: Any, target: Any = None, *, features: Features | None = None, time_budget: float | None = None

@@ -66,7 +66,14 @@ def test_the_ten_lines_and_the_settings_of_the_readme_run(tmp_path, monkeypatch)
 
 @pytest.mark.parametrize(
     "name",
-    ["index.md", "explanation.md", "rules.md", "proofs.md", pytest.param("files.md", marks=pytest.mark.needs("skops"))],
+    [
+        "index.md",
+        "explanation.md",
+        "rules.md",
+        "proofs.md",
+        pytest.param("files.md", marks=pytest.mark.needs("skops")),
+        pytest.param("reports.md", marks=pytest.mark.needs("anywidget")),
+    ],
 )
 def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch):
     assert run(TOP / "docs" / name, tmp_path, monkeypatch) >= 1
@@ -122,6 +129,7 @@ def test_no_page_has_code_that_is_not_run():
         "rules.md",
         "files.md",
         "proofs.md",
+        "reports.md",
         "adult.md",
         "command-line.md",
         "mlflow.md",

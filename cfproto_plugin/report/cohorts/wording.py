@@ -6,7 +6,7 @@ import math
 from html import escape
 from typing import TYPE_CHECKING
 
-from cfproto_plugin.report.style import CSS
+from cfproto_plugin.report.texts import asset
 from cfproto_plugin.report.words import aligned, counted, either, percent
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _FEATURES = 12
 _GROUPS = 20
 _NOTICEABLE = 1.05  # times
-_FEW = 10  # rows; medians of fewer say little
+FEW = 10  # rows; medians of fewer say little
 _ACTION_HEADS = ("", "change", "rows flipped", "of them new", "together")
 _GROUP_HEADS = ("group", "rows", "no answer", "median distance", "middle half", "changes")
 _SMALL, _LARGE = 1e-4, 1e9  # numbers in between are written without an exponent
@@ -46,7 +46,7 @@ def summary_html(summary: Summary) -> str:
         tables += _table(_FEATURE_HEADS, [_feature_cells(record) for record in features[:_FEATURES]])
     hidden = [*_more(len(summary.groups), _GROUPS, "group"), *_more(len(features), _FEATURES, "feature")]
     more = "".join(f'<p class="dim">{escape(text)}</p>' for text in hidden)
-    return f'<style>{CSS}</style><div class="cfp"><p><b>{escape(title(summary))}</b></p>{tables}{more}</div>'
+    return _styled(f"<p><b>{escape(title(summary))}</b></p>{tables}{more}")
 
 
 def actions_text(actions: Actions) -> str:
@@ -59,7 +59,7 @@ def actions_text(actions: Actions) -> str:
 def actions_html(actions: Actions) -> str:
     """The same as HTML; the user's text is escaped."""
     table = _table(_ACTION_HEADS, _action_cells(actions)) if len(actions) else ""
-    return f'<style>{CSS}</style><div class="cfp"><p><b>{escape(_actions_title(actions))}</b></p>{table}</div>'
+    return _styled(f"<p><b>{escape(_actions_title(actions))}</b></p>{table}")
 
 
 def _actions_title(actions: Actions) -> str:
@@ -96,9 +96,11 @@ def title(summary: Summary) -> str:
 
 
 def comparison(summary: Summary) -> str:
-    """How the median distances of the groups of `by` differ; "" where there are not two of them."""
+    """How the median distances of the groups of `by` differ, small ones left out; "" where there are not two."""
     known = [record for record in summary.groups if summary.by is not None and record.group == summary.by]
     known = [record for record in known if not math.isnan(record.distance)]
+    enough = [record for record in known if record.rows >= FEW]
+    known = enough if len(enough) > 1 else known
     if len(known) < 2:  # noqa: PLR2004 two can be compared
         return ""
     least, most = (end(known, key=lambda record: record.distance) for end in (min, max))
@@ -109,11 +111,11 @@ def comparison(summary: Summary) -> str:
 
 def few(summary: Summary) -> str:
     """A warning about groups of `by` that are small."""
-    small = [r for r in summary.groups if summary.by is not None and r.group == summary.by and r.rows < _FEW]
+    small = [r for r in summary.groups if summary.by is not None and r.group == summary.by and r.rows < FEW]
     if not small:
         return ""
     named = ", ".join(f"{record.value} ({record.rows})" for record in small[:3]) + (", ..." if small[3:] else "")
-    return f"Fewer than {_FEW} rows: {named}. Medians of so few say little."
+    return f"Fewer than {FEW} rows: {named}. Medians of so few say little."
 
 
 def typical_change(record: FeatureRecord) -> str:
@@ -121,7 +123,7 @@ def typical_change(record: FeatureRecord) -> str:
     parts = [signed(step) for step in (record.rise, record.fall) if not math.isnan(step)]
     size = "" if math.isnan(record.deviations) else f" ({record.deviations:.2g} sd)"
     if parts:
-        return " or ".join(parts) + size
+        return " or ".join(parts) + (f" {record.unit}" if record.unit else "") + size
     return f"-> {record.most_common} ({record.most_common_count})"
 
 
@@ -163,6 +165,10 @@ def _feature_cells(record: FeatureRecord) -> tuple[str, ...]:
 
 def _more(count: int, shown: int, noun: str) -> list[str]:
     return [f"... and {counted(count - shown, f'more {noun}')}: see the frame"] if count > shown else []
+
+
+def _styled(html: str) -> str:
+    return f'<style>{asset("cards.css")}</style><div class="cfp">{html}</div>'
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
