@@ -208,7 +208,7 @@ def test_a_target_that_is_the_class_of_the_row_has_no_counterfactual():
 
 @pytest.mark.parametrize("target", [[7], [], "1", [0.5], [-1], [None]])
 def test_a_target_that_is_no_class_is_refused(target):
-    with pytest.raises(InputError, match="target_class is .* numbers from 0 to 2"):
+    with pytest.raises(InputError, match=r"target_class is .* numbers from 0 to 2"):
         fitted(**TREES).explain(X[[0]], target_class=target)
 
 
@@ -393,14 +393,12 @@ def test_encoders_and_autoencoders_see_the_rows_of_a_table_with_categories(mixed
     cf = CounterfactualProto(
         *(of_one_hot, (1, 9)),
         **{**SETTINGS, "feature_range": (-3.0, 3.0), "eps": (0.1, 0.1), "c_init": 10.0},
-        **{
-            "enc_model": encode,
-            "ae_model": lambda x: 0.9 * x,
-            "theta": 0.1,
-            "gamma": 0.1,
-            "cat_vars": HOT,
-            "ohe": True,
-        },
+        enc_model=encode,
+        ae_model=lambda x: 0.9 * x,
+        theta=0.1,
+        gamma=0.1,
+        cat_vars=HOT,
+        ohe=True,
     ).fit(hot)
     explanation = cf.explain(hot[:3])
     assert (explanation.cf["class"] >= 0).any()
@@ -426,7 +424,7 @@ def test_cat_vars_that_do_not_fit_are_refused(cat_vars, said):
 
 
 def test_groups_of_columns_that_overlap_are_refused():
-    with pytest.raises(ConfigError, match="another entry has too. With ohe=True a key is the first one-hot column"):
+    with pytest.raises(ConfigError, match=r"another entry has too. With ohe=True a key is the first one-hot column"):
         CounterfactualProto(predict, (1, 9), cat_vars={0: 4, 2: 3}, ohe=True)
 
 
@@ -532,5 +530,5 @@ def test_nothing_heavy_is_imported_with_the_module():
         "import sys, cfproto_plugin.integrations.alibi; "
         "print([name for name in ('torch', 'tensorflow', 'keras', 'alibi', 'pandas') if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -1,4 +1,4 @@
-"""The reference implementation's numbers come out of the calls that its documentation shows, with the import changed."""
+"""The reference implementation's numbers come out of the calls that its documentation shows."""
 
 from __future__ import annotations
 
