@@ -282,24 +282,42 @@ def test_another_predictor_can_take_the_place_of_the_first():
 # Encoders
 
 
-@pytest.mark.parametrize(("k", "k_type"), [(None, "mean"), (5, "mean"), (5, "point")])
-def test_encoders_that_are_functions_lead_to_their_prototypes(k, k_type):
-    def encode(x):
-        return x[:, :4] * 2
+def encode(x):
+    return 2 * x[:, :4]
 
-    cf = fitted(enc_model=encode, theta=5.0, c_init=0.0, c_steps=1)
+
+def prototypes(k, k_type):
+    """Those of every class for row 0."""
+    found = []
+    for label in range(3):
+        codes = encode(X[predict(X).argmax(axis=1) == label])
+        near = codes[np.argsort(np.linalg.norm(codes - encode(X[[0]]), axis=1))][: k or len(codes)]
+        found.append(near[-1] if k_type == "point" else near.mean(axis=0))
+    return found
+
+
+@pytest.mark.parametrize(("k", "k_type"), [(None, "mean"), (5, "mean"), (5, "point")])
+def test_an_encoder_that_is_a_function_leads_to_its_prototypes(k, k_type):
+    cf = fitted(networks.in_torch(WEIGHTS), enc_model=encode, theta=0.5, c_init=100.0)
     explanation = cf.explain(X[[0]], k=k, k_type=k_type)
-    codes = encode(X[predict(X).argmax(axis=1) == explanation.id_proto])
-    near = codes[np.argsort(np.linalg.norm(codes - encode(X[[0]]), axis=1))][: k or len(codes)]
-    prototype = near[-1] if k_type == "point" else near.mean(axis=0)
-    z = X[0] if explanation.cf is None else explanation.cf["X"][0]
-    descent = fitted(enc_model=encode, theta=5.0, c_init=1.0, kappa=0.0).explain(X[[0]], k=k, k_type=k_type)
-    if descent.cf is not None:
-        z = descent.cf["X"][0]
-        pull = 2 * (z - X[0])
-        pull[:4] += 2 * 5.0 * 2 * (encode(z[None])[0] - prototype)
-        assert np.allclose(descent.cf["grads_graph"], pull, atol=0.05)
-    assert z.shape == (13,)
+    z = explanation.cf["X"][0]
+    distances = [np.linalg.norm(encode(X[[0]])[0] - point) for point in prototypes(k, k_type)]
+    assert explanation.id_proto == (1 if distances[1] < distances[2] else 2)
+    expected = 2 * (z - X[0])
+    expected[:4] += 2 * 0.5 * 2 * (encode(z[None])[0] - prototypes(k, k_type)[explanation.id_proto])
+    assert np.allclose(explanation.cf["grads_graph"], expected, atol=0.02)
+
+
+def test_a_threshold_with_an_encoder_compares_distances_to_prototypes():
+    cf = fitted(networks.in_torch(WEIGHTS), enc_model=encode, theta=0.5, c_init=100.0)
+
+    def trust(explanation):
+        far = [np.linalg.norm(encode(explanation.cf["X"])[0] - point) for point in prototypes(5, "mean")]
+        return far[0] / far[int(explanation.cf["class"])]
+
+    free = cf.explain(X[[0]], k=5)
+    bound = cf.explain(X[[0]], k=5, threshold=1.3 * trust(free))
+    assert trust(bound) >= 1.3 * trust(free)
 
 
 # Categories

@@ -158,7 +158,7 @@ class CounterfactualProto:
             encode = None if networks.encoder is None else networks.encode
             found = guide.prototypes(z if encode is None else encode(z), k, k_type)
             prototype, id_proto = found.nearest(wanted)
-            rows, trust = rows._replace(prototype=prototype), trust_of(guide, encode, label)
+            rows, trust = rows._replace(prototype=prototype), trust_of(guide, encode, label, found)
         elif threshold > 0:
             warnings.warn(
                 "threshold is ignored: trust scores need training rows, and there is neither enc_model nor "
