@@ -20,6 +20,7 @@ from cfproto_plugin import (
     protocols,
 )
 from cfproto_plugin.integrations import mlflow
+from cfproto_plugin.integrations.alibi import CounterfactualProto
 from cfproto_plugin.search.proofs.certificate import Certificate
 
 FOLDER = Path(__file__).parent
@@ -62,6 +63,7 @@ def api_page() -> str:
             _part(Explanation, "What `explain` returns. `e[i]` takes a number, a slice, a list or a mask."),
             _part(Certificate, "What `certificate` returns."),
             _functions(mlflow, "MLflow", "In `cfproto_plugin.integrations.mlflow`: [how to use them](mlflow.md)."),
+            _part(CounterfactualProto, "In `cfproto_plugin.integrations.alibi`: [coming from alibi](coming-from.md)."),
         ]
     )
 
