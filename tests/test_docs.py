@@ -66,7 +66,12 @@ def test_the_ten_lines_and_the_settings_of_the_readme_run(tmp_path, monkeypatch)
 
 @pytest.mark.parametrize(
     "name",
-    ["index.md", "explanation.md", "rules.md", "proofs.md", pytest.param("files.md", marks=pytest.mark.needs("skops"))],
+    [
+        *("index.md", "explanation.md", "rules.md", "proofs.md"),
+        pytest.param("cohorts.md", marks=pytest.mark.needs("matplotlib")),
+        pytest.param("pictures.md", marks=pytest.mark.needs("matplotlib")),
+        pytest.param("files.md", marks=pytest.mark.needs("skops")),
+    ],
 )
 def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch):
     assert run(TOP / "docs" / name, tmp_path, monkeypatch) >= 1
@@ -104,8 +109,10 @@ def test_the_code_of_the_page_on_mlflow_runs_with_the_server_that_it_starts(tmp_
 
 def test_no_page_has_code_that_is_not_run():
     ran = {
+        "cohorts.md",
         "index.md",
         "explanation.md",
+        "pictures.md",
         "rules.md",
         "files.md",
         "proofs.md",
