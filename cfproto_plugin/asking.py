@@ -25,6 +25,7 @@ from cfproto_plugin.tables.given import Given
 from cfproto_plugin.tables.space import FeatureSpace
 from cfproto_plugin.tables.steps import stepped
 
+_NOT_ASKED = np.empty(0, dtype=int)
 _NAMING = 64  # calls to find the row that a model fails for
 
 
@@ -100,7 +101,7 @@ class FittedSource:
         """(n,)."""
         return self._answer(rows).label
 
-    def mixed(self, original: Any, counterfactual: Any, line: Array, taken: Array) -> Mixed:
+    def mixed(self, original: Any, counterfactual: Any, line: Array, taken: Array, *, labels: bool = False) -> Mixed:
         """Mixed in the table, written into the originals: the way that answers are confirmed."""
         given, model = self._given(original)
         goal = self.fitted.space.columns.given(counterfactual).table.astype(given.table.dtype, copy=False)
@@ -109,8 +110,10 @@ class FittedSource:
             cells = np.stack([cells[:, a.sources].any(axis=1) for a in given.columns.attributes], axis=1)
         size = max(1, self.fitted.tuning.cells // cells.shape[1])
         parts = [slice(start, start + size) for start in range(0, len(line), size)]
-        proba = [model.own_proba(np.where(cells[p], goal[line[p]], given.table[line[p]]), line[p]) for p in parts]
-        return Mixed(np.concatenate([np.empty((0, len(self.classes))), *proba]), model.raised)
+        tables = ((np.where(cells[p], goal[line[p]], given.table[line[p]]), line[p]) for p in parts)
+        said = [model.answer(*table) if labels else Answer(model.own_proba(*table), _NOT_ASKED) for table in tables]
+        proba = np.concatenate([np.empty((0, len(self.classes))), *(answer.proba for answer in said)])
+        return Mixed(proba, model.raised, np.concatenate([_NOT_ASKED, *(answer.label for answer in said)]))
 
     def training(self, most: int = 2000) -> Training:
         """Half of them by the sizes of the classes, half of them evenly."""

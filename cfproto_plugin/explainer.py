@@ -15,6 +15,7 @@ from cfproto_plugin.asking import FittedSource
 from cfproto_plugin.call import Call, space_under
 from cfproto_plugin.checks import as_plain
 from cfproto_plugin.config import SearchConfig
+from cfproto_plugin.errors import InputError
 from cfproto_plugin.explanation import Explanation
 from cfproto_plugin.features import Features
 from cfproto_plugin.files.loading import Handed
@@ -142,6 +143,13 @@ class CounterfactualExplainer:
 
     __call__ = explain
 
+    def what_if(self, x: Any, target: Any = None, *, features: str | Sequence[str] | None = None) -> Any:
+        """Explain one row and show it as `Explanation.what_if` does."""
+        explanation = self.explain(x, target, progress=False)
+        if len(explanation) != 1:
+            raise InputError(f"x has {len(explanation)} rows; expected one, or explain(x).what_if(line)")
+        return explanation.what_if(features=features)
+
     def certificate(
         self, x: Any, target: Any = None, *, features: Features | None = None, time_budget: float | None = None
     ) -> Certificate:
@@ -207,7 +215,7 @@ class CounterfactualExplainer:
         )
         return f"CounterfactualExplainer({type(self.model).__name__}: {state})"
 
-    def _source_for(self, rows: Any, features: Features | None = None) -> FittedSource:
+    def source_for(self, rows: Any, features: Features | None = None) -> FittedSource:
         """What an explanation of these rows can ask afterwards."""
         return FittedSource.of(require_fitted(self.fitted_), rows, features)
 

@@ -21,16 +21,19 @@ from cfproto_plugin.files.exact_json import as_lists, decode, encode
 from cfproto_plugin.files.schemas import explanation_schema
 from cfproto_plugin.helpers.kinds import cells_of, library_of, load_pandas, take, to_pandas
 from cfproto_plugin.helpers.native import Kind
+from cfproto_plugin.integrations.notebook import what_if
 from cfproto_plugin.integrations.shap import as_shap
 from cfproto_plugin.report import as_html, as_sentence, as_text, number_dtypes, plain_cell
 from cfproto_plugin.report.cohorts import Actions, Summary, found_actions, summarised
 from cfproto_plugin.report.contributions import ORDERS, Contribution, as_records, contributions_of
+from cfproto_plugin.report.document import report_html, write_report
 from cfproto_plugin.report.source import check_source
 from cfproto_plugin.tables.cells import is_missing, key_of
 from cfproto_plugin.tables.geometry import changed, diversity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from cfproto_plugin.protocols import Array
     from cfproto_plugin.report.source import Source
@@ -345,7 +348,7 @@ class Explanation:
         `contributions` and pictures ask its model again. InputError if it has other columns or classes, or a model that
         gives the originals other probabilities.
         """
-        make = getattr(explainer, "_source_for", None)
+        make = getattr(explainer, "source_for", None)
         if make is None:
             raise InputError(f"explainer is {type(explainer).__name__}; expected a fitted CounterfactualExplainer")
         source: Source = make(self.original)
@@ -367,6 +370,30 @@ class Explanation:
         if len(chosen := self[line]) != 1:
             raise InputError(f"line is {line!r}, which are {len(chosen)} lines; expected the number of one")
         return as_sentence(chosen)
+
+    def to_html(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        title: str = "Counterfactual explanations",
+        what_if: bool | int = 100,
+    ) -> Path | str:
+        """Write a report for a browser: one HTML file that loads nothing; return its path, or its text without a path.
+
+        what_if: for how many lines readers can switch single changes on and off; True is all. The model is asked about
+        2^k rows for each line of k changes, about k rows if k is above 8. Without a model, as after `from_json`, and
+        for images that is left out.
+        """
+        if path is None:
+            return report_html(self, title, what_if=what_if)
+        return write_report(self, path, title, what_if=what_if)
+
+    def what_if(self, line: int = 0, *, features: str | Sequence[str] | None = None) -> Any:
+        """A widget for notebooks: sliders for the changed features of a line, and the model asked again.
+
+        features: names of others to offer too, or "all". Needs anywidget: pip install 'cfproto-plugin[notebook]'.
+        """
+        return what_if(self, line, features)
 
     def summary(self, by: Any = None) -> Summary:
         """Which columns change, how often, how far and in which direction, for all rows and by class.

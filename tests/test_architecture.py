@@ -34,7 +34,7 @@ search.solve
 search.proofs
 search.several
 report files
-integrations.shap
+integrations.shap integrations.notebook
 explanation
 fitted
 lines saving asking
@@ -59,7 +59,8 @@ PUBLIC = {CORE, f"{CORE}.protocols", f"{CORE}.errors", f"{CORE}.helpers"}  # wha
 
 FRAMEWORKS = {"torch", "tensorflow", "keras", "xgboost", "lightgbm", "onnxruntime", "catboost", "jax"}
 OPTIONAL = FRAMEWORKS | {"pandas", "matplotlib"}
-TOOLS = {"mlflow", "shap", "captum"}  # that a folder or module of integrations is made for
+TOOLS = {"mlflow", "shap", "captum", "anywidget"}  # that a folder or module of integrations is made for
+HOMES = {"anywidget": "notebook"}  # of a tool whose integration has another name
 IMPORTERS = {"import_module", "__import__", "find_spec"}
 PROTOCOLS = {"ModelAdapter", "GradientAdapter", "Capabilities", "PrototypeProvider", "CategoryDistance"}
 CAPABILITIES = {
@@ -184,7 +185,8 @@ def tools_outside_integrations(top: Path) -> list[str]:
         str(edge)
         for source in sources(top)
         for edge in imports(source)
-        if (tool := edge.target.split(".")[0]) in TOOLS and source.module.split(".")[1:3] != ["integrations", tool]
+        if (tool := edge.target.split(".")[0]) in TOOLS
+        and source.module.split(".")[1:3] != ["integrations", HOMES.get(tool, tool)]
     ]
 
 

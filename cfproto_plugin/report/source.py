@@ -33,6 +33,7 @@ class Mixed(NamedTuple):
 
     proba: Array  # (q, k), NaN where the model fails
     raised: str | None  # what it raised last
+    label: Array  # (q,) the place in `classes` of what it decides for, -1 where it fails; (0,) if that was not asked
 
 
 class PrototypePath(NamedTuple):
@@ -94,11 +95,11 @@ class Source(Protocol):
         """(n,) the places in `classes` of the classes that the model decides for."""
         ...
 
-    def mixed(self, original: Any, counterfactual: Any, line: Array, taken: Array) -> Mixed:
+    def mixed(self, original: Any, counterfactual: Any, line: Array, taken: Array, *, labels: bool = False) -> Mixed:
         """The probabilities of originals with some cells of their counterfactuals.
 
         line: (q,) rows of the two. taken: (q, *shape) bool: the cells of the counterfactual; one cell of a one-hot
-        group takes all of it.
+        group takes all of it. labels: whether the model is asked for its decisions too.
         """
         ...
 

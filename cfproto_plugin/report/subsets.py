@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from cfproto_plugin.checks import as_plain
 from cfproto_plugin.helpers.kinds import cells_of, take
 from cfproto_plugin.report.shapley import all_masks
+from cfproto_plugin.report.source import Mixed
 from cfproto_plugin.report.words import number_dtypes, plain_cell
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ class Subsets(NamedTuple):
     masks: Array  # (s, m) bool: the changes that are made
     proba: Array  # (s, k); NaN where the model fails
     raised: str | None = None  # what the model raised at one of them
+    label: Array | None = None  # (s,) the place in `classes` of what it decides for; None if that was not asked
 
 
 def changed_features(explanation: Any) -> list[tuple[ChangedFeature, ...]]:
@@ -71,15 +74,16 @@ def changed_features(explanation: Any) -> list[tuple[ChangedFeature, ...]]:
     return found
 
 
-def subsets(explanation: Any, most: int = MOST_EXACT) -> list[Subsets]:
+def subsets(explanation: Any, most: int = MOST_EXACT, *, labels: bool = False) -> list[Subsets]:
     """What the model says of all subsets of the changes of every line that has a counterfactual.
 
-    A line of more than `most` changes has none of them, all of them, and all but one: m + 2 subsets.
+    A line of more than `most` changes has none of them, all of them, and all but one: m + 2 subsets. labels: whether
+    the model is asked for its decisions too.
     """
     features = changed_features(explanation)
     lines = np.flatnonzero(explanation.found).tolist()
     masks = [all_masks(m) if (m := len(features[line])) <= most else _all_but_one(m) for line in lines]
-    return ask_subsets(explanation, lines, [features[line] for line in lines], masks)
+    return ask_subsets(explanation, lines, [features[line] for line in lines], masks, labels=labels)
 
 
 def ask_subsets(
@@ -87,16 +91,23 @@ def ask_subsets(
     lines: Sequence[int],
     features: Sequence[tuple[ChangedFeature, ...]],
     masks: Sequence[Array],
+    *,
+    labels: bool = False,
 ) -> list[Subsets]:
     """What the model says of subsets (s, m) of the changed features of lines, all in one question.
 
-    None and all of the changes are not asked: the explanation has their probabilities.
+    None and all of the changes are not asked: the explanation has their probabilities and classes.
     """
     proba = [np.full((len(each), len(explanation.classes)), math.nan) for each in masks]
+    label = [np.full(len(each), -1) for each in masks]
+    place_of = {name: place for place, name in enumerate(explanation.classes.tolist())}
     todo = []
-    for line, mask, known in zip(lines, masks, proba, strict=True):
+    for line, mask, known, decided in zip(lines, masks, proba, label, strict=True):
         none, whole = ~mask.any(axis=1), mask.all(axis=1)
         known[none], known[whole] = explanation.original_proba[line], explanation.counterfactual_proba[line]
+        if labels:
+            old, new = (as_plain(x[line]) for x in (explanation.original_class, explanation.counterfactual_class))
+            decided[none], decided[whole] = place_of[old], place_of[new]
         todo.append(np.flatnonzero(~none & ~whole))
     owner = np.repeat(np.arange(len(lines)), [len(each) for each in todo])
     number = np.concatenate([np.zeros(0, dtype=int), *todo])
@@ -104,10 +115,13 @@ def ask_subsets(
     raised: list[str | None] = [None] * len(lines)
     for start in range(0, len(owner), size):
         part = slice(start, start + size)
-        for i, at, answer, words in _answers(explanation, lines, features, masks, owner[part], number[part]):
-            proba[i][at] = answer
-            raised[i] = words if np.isnan(answer).any() else raised[i]
-    return [Subsets(*each) for each in zip(lines, features, masks, proba, raised, strict=True)]
+        for i, at, said in _answers(explanation, lines, features, masks, owner[part], number[part], labels=labels):
+            proba[i][at] = said.proba
+            if labels:
+                label[i][at] = said.label
+            raised[i] = said.raised if np.isnan(said.proba).any() else raised[i]
+    decisions = label if labels else [None] * len(lines)
+    return [Subsets(*each) for each in zip(lines, features, masks, proba, raised, decisions, strict=True)]
 
 
 def _answers(
@@ -117,8 +131,10 @@ def _answers(
     masks: Sequence[Array],
     owner: Array,
     number: Array,
-) -> list[tuple[int, Array, Array, str | None]]:
-    """By place in lines: numbers of its masks, the answers, and what was raised. owner, number: (q,) what is asked."""
+    *,
+    labels: bool,
+) -> list[tuple[int, Array, Mixed]]:
+    """By place in lines: numbers of its masks and the answers. owner, number: (q,) what is asked."""
     shape = np.shape(explanation.original)[1:]
     taken = np.zeros((len(owner), math.prod(shape)), dtype=bool)
     involved, place = np.unique(owner, return_inverse=True)
@@ -129,8 +145,8 @@ def _answers(
             taken[at, list(feature.places)] = masks[i][number[at], j][:, None]
     rows = [lines[i] for i in parts]
     sides = (take(x, rows) for x in (explanation.original, explanation.counterfactual))
-    proba, words = explanation.source.mixed(*sides, place, taken.reshape(-1, *shape))
-    return [(i, number[at], proba[at], words) for i, at in parts.items()]
+    said = explanation.source.mixed(*sides, place, taken.reshape(-1, *shape), labels=labels)
+    return [(i, number[at], Mixed(said.proba[at], said.raised, said.label[at])) for i, at in parts.items()]
 
 
 def _all_but_one(m: int) -> Array:

@@ -6,7 +6,7 @@ import math
 from html import escape
 from typing import TYPE_CHECKING
 
-from cfproto_plugin.report.style import CSS
+from cfproto_plugin.report.texts import asset
 from cfproto_plugin.report.words import aligned, counted, either, percent
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def summary_html(summary: Summary) -> str:
         tables += _table(_FEATURE_HEADS, [_feature_cells(record) for record in features[:_FEATURES]])
     hidden = [*_more(len(summary.groups), _GROUPS, "group"), *_more(len(features), _FEATURES, "feature")]
     more = "".join(f'<p class="dim">{escape(text)}</p>' for text in hidden)
-    return f'<style>{CSS}</style><div class="cfp"><p><b>{escape(title(summary))}</b></p>{tables}{more}</div>'
+    return _styled(f"<p><b>{escape(title(summary))}</b></p>{tables}{more}")
 
 
 def actions_text(actions: Actions) -> str:
@@ -59,7 +59,7 @@ def actions_text(actions: Actions) -> str:
 def actions_html(actions: Actions) -> str:
     """The same as HTML; the user's text is escaped."""
     table = _table(_ACTION_HEADS, _action_cells(actions)) if len(actions) else ""
-    return f'<style>{CSS}</style><div class="cfp"><p><b>{escape(_actions_title(actions))}</b></p>{table}</div>'
+    return _styled(f"<p><b>{escape(_actions_title(actions))}</b></p>{table}")
 
 
 def _actions_title(actions: Actions) -> str:
@@ -165,6 +165,10 @@ def _feature_cells(record: FeatureRecord) -> tuple[str, ...]:
 
 def _more(count: int, shown: int, noun: str) -> list[str]:
     return [f"... and {counted(count - shown, f'more {noun}')}: see the frame"] if count > shown else []
+
+
+def _styled(html: str) -> str:
+    return f'<style>{asset("cards.css")}</style><div class="cfp">{html}</div>'
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
