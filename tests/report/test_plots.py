@@ -473,3 +473,18 @@ def test_a_table_without_categories_has_no_embedding(images):
     e = CounterfactualExplainer(model).fit(x).explain(x[:1], progress=False)
     with pytest.raises(InputError, match="no column has categories"):
         e.plot("embedding")
+
+
+def test_rows_that_cannot_be_read_are_counted_and_do_not_spoil_the_picture(explainer, refused):
+    rows = refused.original.astype({"income": object}).copy()
+    rows.iloc[0, 0] = "a lot"
+    e = explainer.explain(rows, progress=False)
+    assert e.status[0] == "error"
+    assert title(drawn(e[0].plot())) == "Row 0: no counterfactual"
+    assert "a lot" in flat(" ".join(texts(e[0].plot())))
+    assert title(e.plot()).startswith("11 of 12 rows have a counterfactual")
+    assert "class: not explained" in texts(e.plot())
+    assert "was not explained" in title(e[0].plot("path"))
+    actions = e.actions(k=1)
+    assert actions.rows == 11
+    assert 0 not in actions[0].rows
