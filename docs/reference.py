@@ -21,6 +21,8 @@ from cfproto_plugin import (
 )
 from cfproto_plugin.integrations import mlflow
 from cfproto_plugin.integrations.alibi import CounterfactualProto
+from cfproto_plugin.report.cohorts import Action, Actions, FeatureRecord, GroupRecord, Summary
+from cfproto_plugin.search.clock import Done
 from cfproto_plugin.search.proofs.certificate import Certificate
 
 FOLDER = Path(__file__).parent
@@ -61,6 +63,12 @@ def api_page() -> str:
             _part(Features, "Pass it as `CounterfactualExplainer(..., features=...)`, or to `explain` for one call."),
             _part(SearchConfig, "Pass it as `CounterfactualExplainer(..., search=...)`."),
             _part(Explanation, "What `explain` returns. `e[i]` takes a number, a slice, a list or a mask."),
+            _part(Summary, "What `e.summary()` returns."),
+            _part(GroupRecord, "A line of `summary.groups`."),
+            _part(FeatureRecord, "A line of `summary.features`."),
+            _part(Actions, "What `e.actions()` returns; it has a length and can be iterated over."),
+            _part(Action, "One of them."),
+            _part(Done, "What a function given as `progress` is called with: a float."),
             _part(Certificate, "What `certificate` returns."),
             _functions(mlflow, "MLflow", "In `cfproto_plugin.integrations.mlflow`: [how to use them](mlflow.md)."),
             _part(CounterfactualProto, "In `cfproto_plugin.integrations.alibi`: [coming from alibi](coming-from.md)."),

@@ -73,6 +73,8 @@ def test_the_ten_lines_and_the_settings_of_the_readme_run(tmp_path, monkeypatch)
         "proofs.md",
         pytest.param("files.md", marks=pytest.mark.needs("skops")),
         pytest.param("reports.md", marks=pytest.mark.needs("anywidget")),
+        pytest.param("cohorts.md", marks=pytest.mark.needs("matplotlib")),
+        pytest.param("pictures.md", marks=pytest.mark.needs("matplotlib")),
     ],
 )
 def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch):
@@ -124,8 +126,10 @@ def test_the_code_of_the_page_on_shap_and_captum_runs_and_prints_what_it_says(tm
 
 def test_no_page_has_code_that_is_not_run():
     ran = {
+        "cohorts.md",
         "index.md",
         "explanation.md",
+        "pictures.md",
         "rules.md",
         "files.md",
         "proofs.md",

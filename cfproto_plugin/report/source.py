@@ -49,7 +49,7 @@ class Categories(NamedTuple):
 
     name: str
     column: int | None  # its place in the explained rows; None for a one-hot group
-    values: list[Any]
+    levels: list[Any]
     places: Array  # (K,) in standard deviations, times the weight of the column
     counts: Array  # (K,) training rows
 

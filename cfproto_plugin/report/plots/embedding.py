@@ -33,7 +33,7 @@ def plot_embedding(explanation: Explanation, source: Source | None, column: Any 
     figure = c.canvas(figure, 9.0, _FRAME + _ROW * len(order))
     axes, beside = figure.subplots(1, 2, width_ratios=[6, 1])
     c.tidy(axes, keep="bottom")
-    names, total = [value_text(value) for value in found.values], max(float(found.counts.sum()), 1)
+    names, total = [value_text(value) for value in found.levels], max(float(found.counts.sum()), 1)
     c.name_rows(axes, [names[at] for at in order])
     c.text_column(beside, "of training rows", [percent(found.counts[at] / total) for at in order], size=c.SMALL)
     least = float(found.places.min())
@@ -54,7 +54,7 @@ def plot_embedding(explanation: Explanation, source: Source | None, column: Any 
             )
     axes.margins(x=0.25 if ends else 0.06)
     axes.set_xlabel("number of the category in the search", fontsize=c.TEXT)
-    hidden = len(found.values) - len(order)
+    hidden = len(found.levels) - len(order)
     c.entitle(figure, _title(found, names), _caption(hidden))
     return c.finish(figure)
 
@@ -94,6 +94,6 @@ def _ends(explanation: Explanation, found: Categories) -> dict[str, list[str]]:
 
 def _chosen(found: Categories, ends: dict[str, list[str]]) -> list[int]:
     """The most frequent categories and those of the line, by their numbers from the top down."""
-    marked: Array = np.array([value_text(value) in ends for value in found.values])
+    marked: Array = np.array([value_text(value) in ends for value in found.levels])
     often = np.lexsort((-found.counts, ~marked))[:_SHOWN]
     return [int(at) for at in often[np.argsort(-found.places[often], kind="stable")]]
