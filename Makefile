@@ -3,7 +3,7 @@
 # make quick          lint and the tests that matter while editing, under two minutes
 # make test-pythons   the core's tests in light environments, on each of Python 3.11, 3.12 and 3.13 that is installed
 # make browser        a Chromium for the tests of the HTML report, which are left out without one
-# make docs           the pages, as HTML
+# make docs           the site; runs every program of its gallery, and fails if one does
 # make bench          all benchmarks: our own, and the same models and rows with alibi, DiCE, NICE and treecf, each in an
 #                     environment of its own; bench-own and bench-peers are its halves
 # make bench-answers  what answers are like, ours and the peers', on held-back rows; goes on where it was stopped
@@ -40,7 +40,8 @@ browser: $(ENV)/ready
 	|| { apt-get update && apt-get install -y --no-install-recommends chromium; }
 
 docs: $(ENV)/ready
-	$(ENV)/bin/mkdocs build --strict -f - < docs/mkdocs.yml
+	cp docs/mkdocs.yml .mkdocs.yml
+	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 TF_CPP_MIN_LOG_LEVEL=3 $(ENV)/bin/mkdocs build --strict -f .mkdocs.yml
 
 bench: bench-own bench-peers
 
@@ -58,7 +59,7 @@ bench-paper: $(ENV)/ready
 
 clean:
 	rm -rf $(ENV) $(DEMO_ENV) .venv-3.* .venv-peers .cache site build dist cfproto-report.html
-	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf docs/generated .mkdocs.yml .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # An environment is made anew when its stamp is older than what it was made from. xgboost-cpu is imported as xgboost and
 # leaves out 470 MB of GPU libraries.

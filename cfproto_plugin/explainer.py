@@ -215,7 +215,7 @@ class CounterfactualExplainer:
         )
         return f"CounterfactualExplainer({type(self.model).__name__}: {state})"
 
-    def _source_for(self, rows: Any, features: Features | None = None) -> FittedSource:
+    def source_for(self, rows: Any, features: Features | None = None) -> FittedSource:
         """What an explanation of these rows can ask afterwards."""
         return FittedSource.of(require_fitted(self.fitted_), rows, features)
 

@@ -348,7 +348,7 @@ class Explanation:
         `contributions` and pictures ask its model again. InputError if it has other columns or classes, or a model that
         gives the originals other probabilities.
         """
-        make = getattr(explainer, "_source_for", None)
+        make = getattr(explainer, "source_for", None)
         if make is None:
             raise InputError(f"explainer is {type(explainer).__name__}; expected a fitted CounterfactualExplainer")
         source: Source = make(self.original)

@@ -32,6 +32,8 @@ def as_path(path: Any) -> Path:
     """The path of a file or folder."""
     if not isinstance(path, (str, os.PathLike)) or not isinstance(os.fspath(path), str):
         raise InputError(f"path is {shown(path)}; expected text or a pathlib.Path")
+    if not os.fspath(path) or "\0" in os.fspath(path):
+        raise InputError(f"path is {shown(path)}; expected the name of a file or folder")
     return Path(path)
 
 

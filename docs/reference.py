@@ -19,6 +19,7 @@ from cfproto_plugin import (
     plugins,
     protocols,
 )
+from cfproto_plugin.integrations import mlflow
 from cfproto_plugin.search.proofs.certificate import Certificate
 
 FOLDER = Path(__file__).parent
@@ -60,8 +61,17 @@ def api_page() -> str:
             _part(SearchConfig, "Pass it as `CounterfactualExplainer(..., search=...)`."),
             _part(Explanation, "What `explain` returns. `e[i]` takes a number, a slice, a list or a mask."),
             _part(Certificate, "What `certificate` returns."),
+            _functions(mlflow, "MLflow", "In `cfproto_plugin.integrations.mlflow`: [how to use them](mlflow.md)."),
         ]
     )
+
+
+def _functions(module: Any, title: str, intro: str) -> str:
+    """The functions that a module offers."""
+    parts = [f"## {title}\n\n{intro}\n"]
+    for name in module.__all__:
+        parts += [_code(_called(getattr(module, name))), _listed(getattr(module, name))]
+    return "\n".join(parts)
 
 
 def _part(item: type, intro: str) -> str:

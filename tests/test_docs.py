@@ -109,6 +109,19 @@ def test_the_code_of_the_page_on_mlflow_runs_with_the_server_that_it_starts(tmp_
             mlflow.set_tracking_uri(before)
 
 
+@pytest.mark.slow
+@pytest.mark.needs("shap", "captum", "torch", "matplotlib")
+def test_the_code_of_the_page_on_shap_and_captum_runs_and_prints_what_it_says(tmp_path, monkeypatch):
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
+    mpl.use("Agg")
+    try:
+        assert run(TOP / "docs" / "shap-and-captum.md", tmp_path, monkeypatch) == 6
+    finally:
+        plt.close("all")
+
+
 def test_no_page_has_code_that_is_not_run():
     ran = {
         "index.md",
@@ -120,6 +133,7 @@ def test_no_page_has_code_that_is_not_run():
         "adult.md",
         "command-line.md",
         "mlflow.md",
+        "shap-and-captum.md",
     }
     assert {page.name for page in PAGES if any(kind == "python" for kind, _ in blocks(page))} == ran
     for page in [*PAGES, TOP / "README.md"]:

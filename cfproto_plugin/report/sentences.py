@@ -18,16 +18,12 @@ if TYPE_CHECKING:
 
 _NAMED = 4  # changes that a sentence names
 _ROUTES = {
-    "path": "on the path to a prototype",
-    "latent": "on the path to a prototype",
+    "path": "on the way to an example of it",
+    "latent": "on the way to an example of it",
     "fallback": "on the way to a training row of that class",
     "beam": "by changes added one by one",
     "product": "among combinations of values of the columns that may change",
     "proof": "by a mixed-integer program",
-}
-_UNTIL_POLISHED = {  # no point on the route had the class before it was polished
-    "path": "on the way to a prototype",
-    "latent": "on the way to a prototype",
 }
 _TOO_LARGE = "no proof: the trees have too many leaves in reach"  # of the choices of a row
 _NO_TIME = "no proof within the time"
@@ -97,7 +93,7 @@ def how_in_words(how: How, *, label: Any, n_changes: int, cost: float, ruled: bo
         instead = "" if math.isnan(before) else f", in place of an answer that costs {before:.3g}"
         return f"class {label} reached {route}{instead}"
     if math.isinf(before):
-        return f"class {label} reached {_UNTIL_POLISHED.get(how.method, route)} with {counted(n_changes, 'change')}"
+        return f"class {label} reached {route} with {counted(n_changes, 'change')}"
     if how.method == "fallback" and ruled:
         route += _MOVED
     if math.isnan(before) or before == cost:
@@ -200,7 +196,7 @@ def _place(how: How) -> str:
     """Where on a path the point lies; nothing for other methods. Polishing leaves the path."""
     if how.method not in {"path", "latent"} or math.isnan(how.theta):
         return ""
-    return " at the prototype itself" if math.isinf(how.theta) else f" at theta={how.theta:.3g}"
+    return ", the example itself" if math.isinf(how.theta) else f" at theta={how.theta:.3g}"
 
 
 def why_not_in_words(

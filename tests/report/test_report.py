@@ -239,15 +239,15 @@ def test_columns_line_up():
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        (How("path", theta=3.2), "class 1 reached on the path to a prototype at theta=3.2"),
-        (How("latent", theta=1234.5), "class 1 reached on the path to a prototype at theta=1.23e+03"),
-        (How("path", theta=np.inf), "class 1 reached on the path to a prototype at the prototype itself"),
+        (How("path", theta=3.2), "class 1 reached on the way to an example of it at theta=3.2"),
+        (How("latent", theta=1234.5), "class 1 reached on the way to an example of it at theta=1.23e+03"),
+        (How("path", theta=np.inf), "class 1 reached on the way to an example of it, the example itself"),
         (
             How("path", theta=3.2, polished_from=12.34),
-            "class 1 reached on the path to a prototype, then improved",
+            "class 1 reached on the way to an example of it, then improved",
         ),
-        (How("path", theta=3.2, polished_from=4.56), "class 1 reached on the path to a prototype at theta=3.2"),
-        (How("path", polished_from=np.inf), "class 1 reached on the way to a prototype with 3 changes"),
+        (How("path", theta=3.2, polished_from=4.56), "class 1 reached on the way to an example of it at theta=3.2"),
+        (How("path", polished_from=np.inf), "class 1 reached on the way to an example of it with 3 changes"),
         (How("fista", step=123, c=10.0), "class 1 reached at step 123 with c = 10"),
         (How("fista", step=123, c=0.0), "class 1 reached at step 123"),
         (How("fista", step=123), "class 1 reached at step 123"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,8 +47,8 @@ class GroupRecord:
 
     @property
     def name(self) -> str:
-        """Sex female; "all rows"."""
-        return f"{self.group} {self.value}" if self.group else "all rows"
+        """`sex: female`, `all rows`."""
+        return f"{self.group}: {self.value}" if self.group else "all rows"
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class FeatureRecord:
     numbers that rise and fall; other: another category, or a number in place of a missing one. rise, fall: the median
     of those changes in the units of the column, NaN without one. deviations: the median size of a changed number in
     standard deviations of the training data. most_common: the value that most of the changed lines take, and
-    most_common_count how many; for numbers likewise.
+    most_common_count how many; for numbers likewise. unit: of rise and fall, "days" for dates and durations.
     """
 
     group: str
@@ -75,6 +76,7 @@ class FeatureRecord:
     deviations: float
     most_common: str
     most_common_count: int
+    unit: str = ""
 
 
 @dataclass(frozen=True, repr=False)
@@ -207,4 +209,5 @@ def _feature(
         deviations=_quantile(np.abs(numbers) / scale, 0.5) if scale else math.nan,
         most_common=common,
         most_common_count=count,
+        unit="days" if len(numbers) and isinstance(changes[0].after, (datetime, timedelta)) else "",
     )

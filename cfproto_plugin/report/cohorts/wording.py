@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _FEATURES = 12
 _GROUPS = 20
 _NOTICEABLE = 1.05  # times
-_FEW = 10  # rows; medians of fewer say little
+FEW = 10  # rows; medians of fewer say little
 _ACTION_HEADS = ("", "change", "rows flipped", "of them new", "together")
 _GROUP_HEADS = ("group", "rows", "no answer", "median distance", "middle half", "changes")
 _SMALL, _LARGE = 1e-4, 1e9  # numbers in between are written without an exponent
@@ -96,9 +96,11 @@ def title(summary: Summary) -> str:
 
 
 def comparison(summary: Summary) -> str:
-    """How the median distances of the groups of `by` differ; "" where there are not two of them."""
+    """How the median distances of the groups of `by` differ, small ones left out; "" where there are not two."""
     known = [record for record in summary.groups if summary.by is not None and record.group == summary.by]
     known = [record for record in known if not math.isnan(record.distance)]
+    enough = [record for record in known if record.rows >= FEW]
+    known = enough if len(enough) > 1 else known
     if len(known) < 2:  # noqa: PLR2004 two can be compared
         return ""
     least, most = (end(known, key=lambda record: record.distance) for end in (min, max))
@@ -109,11 +111,11 @@ def comparison(summary: Summary) -> str:
 
 def few(summary: Summary) -> str:
     """A warning about groups of `by` that are small."""
-    small = [r for r in summary.groups if summary.by is not None and r.group == summary.by and r.rows < _FEW]
+    small = [r for r in summary.groups if summary.by is not None and r.group == summary.by and r.rows < FEW]
     if not small:
         return ""
     named = ", ".join(f"{record.value} ({record.rows})" for record in small[:3]) + (", ..." if small[3:] else "")
-    return f"Fewer than {_FEW} rows: {named}. Medians of so few say little."
+    return f"Fewer than {FEW} rows: {named}. Medians of so few say little."
 
 
 def typical_change(record: FeatureRecord) -> str:
@@ -121,7 +123,7 @@ def typical_change(record: FeatureRecord) -> str:
     parts = [signed(step) for step in (record.rise, record.fall) if not math.isnan(step)]
     size = "" if math.isnan(record.deviations) else f" ({record.deviations:.2g} sd)"
     if parts:
-        return " or ".join(parts) + size
+        return " or ".join(parts) + (f" {record.unit}" if record.unit else "") + size
     return f"-> {record.most_common} ({record.most_common_count})"
 
 

@@ -22,7 +22,7 @@ RISE, FALL, OTHER = "#2b6cb0", "#e0a458", "#b9b9b9"
 RISING, FALLING, ELSE = "", "////", "...."  # hatches that say the same as the three colours
 MINUS = "\N{MINUS SIGN}"
 TITLE, TEXT, SMALL = 11.5, 9.5, 8.5  # points
-_CHARACTERS, _BOLD = 118.0, 105.0  # of one point on an inch of a wrapped line
+_CHARACTERS, _BOLD = 126.0, 110.0  # of one point on an inch of a wrapped line
 _WIDE = 0.0088  # inches of a character for every point
 _NAME = 34  # characters of a name
 
@@ -87,7 +87,8 @@ def tidy(axes: Any, *, keep: str = "") -> None:
     """Axes on white, with the sides of the frame in `keep`, such as "left bottom"."""
     axes.set_facecolor("white")
     axes.grid(visible=False)
-    axes.tick_params(colors=INK, labelsize=TEXT, length=3)
+    axes.tick_params(colors=INK, labelsize=TEXT)
+    axes.tick_params(axis="x", length=3 if "bottom" in keep else 0)
     axes.tick_params(axis="y", length=3 if "left" in keep else 0)
     for side, spine in axes.spines.items():
         spine.set_visible(side in keep.split())
@@ -128,11 +129,12 @@ def text_column(axes: Any, head: str, texts: list[str], *, size: float = TEXT, *
 
 
 def _wrapped(text: str, room: float) -> str:
-    return "\n".join(line for part in text.split("\n") for line in textwrap.wrap(part, max(int(room), 20)))
+    """At most so many characters in a line; "58 %" is not broken."""
+    return "\n".join(textwrap.wrap(text.replace(" %", "\N{NO-BREAK SPACE}%"), max(int(room), 20)))
 
 
 def no_picture(figure: Any, title: str, why: str) -> Any:
     """A figure that says why there is nothing to draw."""
-    made = canvas(figure, 8.0, 1.6)
+    made = canvas(figure, 8.0, 1.2)
     entitle(made, title, why)
     return finish(made)

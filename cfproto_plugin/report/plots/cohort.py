@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from cfproto_plugin.report.cohorts.wording import comparison, few, typical_change
+from cfproto_plugin.report.cohorts.wording import FEW, comparison, few, number, typical_change
 from cfproto_plugin.report.plots import canvas as c
 from cfproto_plugin.report.words import counted, percent
 
@@ -60,10 +60,11 @@ def _change(record: FeatureRecord) -> str:
 def _title(summary: Summary) -> str:
     every, features = summary.groups[0], summary.select()
     found = every.rows - round(every.without_answer * every.rows)
-    title = f"{found:,} of {counted(every.rows, 'row')} {'has' if found == 1 else 'have'} a counterfactual"
+    have = "has" if 1 in {found, every.rows} else "have"
+    title = f"{found:,} of {counted(every.rows, 'row')} {have} a counterfactual"
     if features:
         first = features[0]
-        title += f"; {c.shortened(first.feature)} changes most often, in {percent(first.share)} of them"
+        title += f"; “{c.shortened(first.feature)}” changes most often, in {percent(first.share)} of them"
     said = comparison(summary)
     return f"{title}. {said}" if said else f"{title}."
 
@@ -112,14 +113,22 @@ def _rising(record: FeatureRecord) -> float:
 
 
 def _draw_groups(axes: Any, groups: tuple[GroupRecord, ...]) -> None:
+    """A dot and a line for each; a small group that lies far beyond the others is an arrow with its number."""
     c.tidy(axes, keep="bottom")
     c.name_rows(axes, [record.name for record in groups])
+    known = [record for record in groups if not math.isnan(record.distance)]
+    reach = 1.08 * max((r.distance_high for r in known if r.rows >= FEW), default=max(r.distance_high for r in known))
     for y, record in enumerate(groups):
-        if math.isnan(record.distance):
-            continue
-        axes.plot([record.distance_low, record.distance_high], [y, y], color=c.DIM, lw=2.2, solid_capstyle="butt")
-        axes.plot(record.distance, y, "o" if record.group else "D", ms=7.5, color=c.AFTER, mec="white")
         if y and record.group != groups[y - 1].group:
             axes.axhline(y - 0.5, color=c.BAND, lw=0.8)
-    axes.set_xlim(left=0)
+        if math.isnan(record.distance):
+            continue
+        if record.distance > reach:
+            axes.plot(reach, y, ">", ms=8, color=c.AFTER, mec="white", clip_on=False, zorder=3)
+            axes.text(reach * 0.96, y, number(record.distance), ha="right", va="center", fontsize=c.SMALL)
+            continue
+        ends = [record.distance_low, min(record.distance_high, reach)]
+        axes.plot(ends, [y, y], color=c.DIM, lw=2.2, solid_capstyle="butt")
+        axes.plot(record.distance, y, "o" if record.group else "D", ms=7.5, color=c.AFTER, mec="white", clip_on=False)
+    axes.set_xlim(0, reach or 1)
     axes.set_xlabel("distance to the counterfactual", fontsize=c.SMALL)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _COLUMNS, _ANSWERS = 24, 7
 _ROW, _FRAME, _ANSWER, _NAMES = 0.36, 2.2, 1.75, 3.0  # inches
+_LONG, _VALUE = 15, 23  # characters
 _FULL = 2.0  # standard deviations of the darkest cell
 _DARKEST = 0.38  # of black: text on it can still be read
 
@@ -32,7 +33,7 @@ def plot_comparison(explanation: Explanation, figure: Any = None) -> Any:
     scales = scales_of(explanation)
     for y, name in enumerate(shown):
         before = next(each[name].before for each in changes if name in each)
-        axes.text(0, y, c.shortened(value_text(before), 18), ha="center", va="center", fontsize=c.TEXT)
+        _write(axes, 0, y, value_text(before))
         for x, each in enumerate(changes, start=1):
             _cell(axes, x, y, each.get(name), scales)
     heads = ["as it is", *(_head(number, line) for number, line in enumerate(lines, start=1))]
@@ -64,7 +65,13 @@ def _cell(axes: Any, x: int, y: int, change: Change | None, scales: dict[str, fl
     shade = str(1 - _DARKEST * max(part, 0.15))
     axes.add_patch(Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, facecolor=shade, edgecolor=c.INK, lw=0.6))
     sign = "≠" if not size else "▲" if size > 0 else "▼"
-    axes.text(x, y, f"{sign} {c.shortened(value_text(change.after), 18)}", ha="center", va="center", fontsize=c.TEXT)
+    _write(axes, x, y, value_text(change.after), f"{sign} ")
+
+
+def _write(axes: Any, x: int, y: int, text: str, sign: str = "") -> None:
+    """A value in the middle of its cell; a long one in small letters, so that numbers keep their digits."""
+    size = c.TEXT if len(text) <= _LONG else c.SMALL - 1
+    axes.text(x, y, sign + c.shortened(text, _VALUE), ha="center", va="center", fontsize=size)
 
 
 def _head(number: int, line: Explanation) -> str:

@@ -52,7 +52,7 @@ def plot_embedding(explanation: Explanation, source: Source | None, column: Any 
                 fontsize=c.TEXT,
                 fontweight="bold",
             )
-    axes.margins(x=0.08)
+    axes.margins(x=0.25 if ends else 0.06)
     axes.set_xlabel("number of the category in the search", fontsize=c.TEXT)
     hidden = len(found.values) - len(order)
     c.entitle(figure, _title(found, names), _caption(hidden))

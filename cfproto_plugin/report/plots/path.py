@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cfproto_plugin.report.source import Source
 
 _POINTS = 65
+_LABEL = {"boxstyle": "round,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.85}
 _SEVERAL = 2  # classes; of more the best other one is drawn too
 
 
@@ -37,6 +38,9 @@ def plot_path(line: Explanation, source: Source | None, figure: Any = None) -> A
     proba, said = source.probabilities(path.rows), source.labels(path.rows)
     new, old = path.label, known.index(line.original_class.tolist()[0])
     x = _amount(line, path.rows)
+    if not x[-1]:
+        title = f"Row {line.row[0]}: the rules leave no way towards “{c.shortened(str(known[new]))}”"
+        return c.no_picture(figure, title, str(line.message[0]))
     figure = c.canvas(figure, 9.0, 4.9)
     axes = figure.subplots()
     c.tidy(axes, keep="left bottom")
@@ -88,7 +92,9 @@ def _mark_answer(axes: Any, line: Explanation) -> float | None:
         return None
     x, proba = float(_amount(line, line.counterfactual)[0]), float(line.new_class_proba[1][0])
     axes.plot(x, proba, "*", ms=17, color="white", mec=c.INK, mew=1.4, label="the answer", zorder=6, clip_on=False)
-    axes.annotate(percent(proba), (x, proba), xytext=(10, 8), textcoords="offset points", fontsize=c.TEXT)
+    axes.annotate(
+        percent(proba), (x, proba), xytext=(10, 8), textcoords="offset points", fontsize=c.TEXT, zorder=7, bbox=_LABEL
+    )
     return x
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.proofs.choices import Choices, places_of
 from cfproto_plugin.search.proofs.leaves import Leaf, Splits, TooLateError, leaves_in_reach
+from cfproto_plugin.search.proofs.quiet import quiet
 from cfproto_plugin.search.proofs.reading import Reading
 from cfproto_plugin.search.proofs.related import Moved, repaired
 from cfproto_plugin.search.proofs.target import Condition, rounding
@@ -146,10 +147,11 @@ class Program:
         from scipy.optimize import Bounds, milp
 
         ask = partial(milp, cost, integrality=whole, bounds=Bounds(low, high), constraints=self._constraints())
-        found = ask(options=options)
-        if found.status == _INFEASIBLE:  # the presolve of HiGHS calls some programs so that have points
-            options["time_limit"] = max(seconds - (time.perf_counter() - begin), _SHORTEST)
-            found = ask(options={**options, "presolve": False})
+        with quiet():
+            found = ask(options=options)
+            if found.status == _INFEASIBLE:  # the presolve of HiGHS calls some programs so that have points
+                options["time_limit"] = max(seconds - (time.perf_counter() - begin), _SHORTEST)
+                found = ask(options={**options, "presolve": False})
         if found.status == _INFEASIBLE:
             return Outcome(np.inf, None, solved=True, infeasible=True)
         bound = self._least()
