@@ -71,6 +71,7 @@ def test_the_ten_lines_and_the_settings_of_the_readme_run(tmp_path, monkeypatch)
         "explanation.md",
         "rules.md",
         "proofs.md",
+        "coming-from.md",
         pytest.param("files.md", marks=pytest.mark.needs("skops")),
         pytest.param("reports.md", marks=pytest.mark.needs("anywidget")),
         pytest.param("cohorts.md", marks=pytest.mark.needs("matplotlib")),

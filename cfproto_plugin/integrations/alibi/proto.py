@@ -47,12 +47,19 @@ class Learned(NamedTuple):
 class CounterfactualProto:
     """Counterfactuals guided by prototypes, called as in alibi.
 
-    The arguments are those of alibi's documentation. predict: a model of any kind that an installed plugin claims, or a
-    function x -> probabilities (n, k); enc_model and ae_model likewise. Models that give gradients (Keras, PyTorch)
-    are differentiated, others asked at steps of eps. shape: of the rows, starting with the batch.
+    The search minimises c·L_pred + beta·L1 + L2 + gamma·L_AE + theta·L_proto.
 
-    write_dir and sess are ignored, with a warning: no TensorFlow graph is built. So is an update_num_grad above 1:
-    differences are taken afresh in every step.
+    predict: a model of any kind that an installed plugin claims, or a function x -> probabilities (n, k). ae_model,
+        enc_model: autoencoder and encoder, likewise. Models that give gradients (Keras, PyTorch) are differentiated,
+        others asked at steps of eps.
+    shape: of the rows, starting with the batch.
+    kappa: by how much the new class must lead. beta, gamma, theta: weights of the terms; 0 switches a term off.
+    feature_range: lowest and highest value, numbers or one for each feature.
+    cat_vars: column to number of categories, for codes 0, 1, ...; with ohe the first of that many one-hot columns.
+    use_kdtree: prototypes are training rows, if there is no encoder. Without either theta has no effect.
+    learning_rate_init, max_iterations: of the iteration. c_init, c_steps: first value of c, and how many are tried.
+    eps: steps of differences, of probabilities and of features. clip: bounds of every entry of a gradient.
+    write_dir, sess, update_num_grad: ignored, with a warning if they are given.
     """
 
     def __init__(
@@ -106,7 +113,15 @@ class CounterfactualProto:
         center: bool = True,
         update_feature_range: bool = True,
     ) -> Self:
-        """Learn prototypes, and the numbers of categories, from training rows; their classes come from the model."""
+        """Learn prototypes, and the numbers of categories, from training rows; their classes come from the model.
+
+        trustscore_kwargs: which training rows are left out as outliers: alpha, filter_type, k_filter, dist_filter_type;
+        also metric and leaf_size of the k-d trees. d_type: distance between categories: "abdm", "mvdm", or "abdm-mvdm"
+        with w the weight of the first. disc_perc: percentiles between which numbers are binned for it.
+        standardize_cat_vars: mean 0 and standard deviation 1 for the numbers of a column's categories. smooth: exponent
+        of the distances. center: whether these numbers lie around 0 or begin at the lower end of feature_range.
+        update_feature_range: whether their extremes bound the search.
+        """
         given = {name: value for name, value in locals().items() if name not in {"self", "train_data"}}
         options = TrustOptions.of(trustscore_kwargs)
         measure = Measure(d_type, w, disc_perc, standardize_cat_vars, smooth, center)
@@ -139,7 +154,9 @@ class CounterfactualProto:
         """Find the counterfactuals of one row or many.
 
         Y: labels of X as one-hot rows; default: what the model says. target_class: the classes that
-        the counterfactual may have; default: any other. k, k_type: what a prototype is, see alibi's documentation.
+        the counterfactual may have; default: any other. k: the prototype is the k-th nearest
+        training row, with an encoder the mean of the k nearest codes; default: 1, with an encoder all of the class.
+        k_type: "point" takes the k-th nearest code instead of the mean.
         threshold: the least trust score. verbose, print_every: whether and how often the losses are printed.
         """
         check_search(k, k_type, threshold, print_every)
