@@ -256,9 +256,9 @@ class Explanation:
         """A `shap.Explanation` that SHAP's own plots draw, one line each.
 
         values: "contributions", from the probability of the new class at the original (base_values) to that at the
-        counterfactual, or "delta", counterfactual minus original, 1 for a changed category. Lines without a
-        counterfactual are zeros. data holds the originals as numbers, display_data as they are; of a single line it
-        tells what changes. samples, seed: as in `contributions`.
+        counterfactual, or "delta", counterfactual minus original, 1 for a changed category or a missing cell that was
+        filled. Lines without a counterfactual are zeros. data holds the originals as numbers, display_data as they are;
+        of a single line it tells what changes. samples, seed: as in `contributions`.
         """
         return as_shap(self, values, samples, seed)
 
@@ -357,7 +357,10 @@ class Explanation:
 
     @property
     def source(self) -> Source:
-        """The explainer's model and training rows; InputError if the explanation was read from a file or a pickle."""
+        """What can be asked of the explainer afterwards: `probabilities(rows)`, `labels(rows)`, `training()` and more.
+
+        InputError if the explanation was read from a file or a pickle; see `with_explainer`.
+        """
         if self._source is None:
             raise InputError(
                 "this explanation was read from a file or a pickle, which keeps no model; give it back by "

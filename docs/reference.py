@@ -20,6 +20,7 @@ from cfproto_plugin import (
     protocols,
 )
 from cfproto_plugin.integrations import mlflow
+from cfproto_plugin.integrations.alibi import CounterfactualProto
 from cfproto_plugin.report.cohorts import Action, Actions, FeatureRecord, GroupRecord, Summary
 from cfproto_plugin.search.clock import Done
 from cfproto_plugin.search.proofs.certificate import Certificate
@@ -70,6 +71,7 @@ def api_page() -> str:
             _part(Done, "What a function given as `progress` is called with: a float."),
             _part(Certificate, "What `certificate` returns."),
             _functions(mlflow, "MLflow", "In `cfproto_plugin.integrations.mlflow`: [how to use them](mlflow.md)."),
+            _part(CounterfactualProto, "In `cfproto_plugin.integrations.alibi`: [coming from alibi](coming-from.md)."),
         ]
     )
 

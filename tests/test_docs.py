@@ -138,6 +138,7 @@ def test_no_page_has_code_that_is_not_run():
         "command-line.md",
         "mlflow.md",
         "shap-and-captum.md",
+        "coming-from.md",
     }
     assert {page.name for page in PAGES if any(kind == "python" for kind, _ in blocks(page))} == ran
     for page in [*PAGES, TOP / "README.md"]:

@@ -41,9 +41,10 @@ chosen here, which the peers' settings were not, and what is left of that elsewh
 NOW = """`ours` is the default, `ours, close` the preset of that name, which asks for nothing but the nearest row, as
 most peers do; `ours, few_changes=1` is the same with a price on changes, `ours, certify` the same with proofs, and
 `ours, no polish` the path from theta = 5."""
-BEFORE = """Measured before the search got its present objective and floors: `ours` is what `SearchConfig.close()` is
-now, `ours, no polish` is `SearchConfig.close(theta=5, polish=False)`. The defaults of today lie farther from the row
-and are compared with `close()` in [choosing settings](settings.md). `ours, certify`, which is
+BEFORE = """Measured before the search got its present objective and floors, with settings that do what those of the
+same name do now: `ours, close` is `SearchConfig.close()`, which asks for nothing but the nearest row, as most peers do,
+`ours, few_changes=1` the same with a price on changes, `ours, no polish` the path from theta = 5. The defaults of today
+lie farther from the row and are compared with `close()` in [choosing settings](settings.md). `ours, certify`, which is
 `SearchConfig.close(certify="optimal")`, and `treecf exact` were measured later than the others, on a busier machine."""
 
 RULE = "Medians over the rows that both were given and solved; nothing holds where ours left a row without an answer."
@@ -150,6 +151,6 @@ def write(result: dict[str, Any], docs: Path) -> None:
     picture(lines, docs / "pictures" / "peers.png")
     versions = ", ".join(f"{name} {found}" for name, found in result["versions"].items())
     about = f"{result['date']}, `{result['command']}`; {versions}."
-    settings = NOW if any(line["method"] == "ours, close" for line in lines) else BEFORE
+    settings = NOW if any(line["method"] == "ours" for line in lines) else BEFORE
     parts = [INTRODUCTION.format(settings=settings), *methods(lines), *thousand(lines), *comparisons(lines), about, ""]
     (docs / "peers.md").write_text("\n".join(parts))

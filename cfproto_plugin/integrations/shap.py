@@ -66,16 +66,16 @@ def _of_contributions(shap: Any, explanation: Any, found: list[LineContributions
                 errors[(each.line, *feature.name)] = error
         return shap.Explanation(values, before, data=np.asarray(explanation.original), error_std=errors)
     columns = _columns(explanation.column_names, explanation.source.groups)
-    number = {column.name: at for at, column in enumerate(columns)}
+    number = {column.places: at for at, column in enumerate(columns)}  # two names may be the same text
     values, errors = (np.zeros((len(explanation), len(columns))) for _ in range(2))
     for each in found:
-        at = [number[str(feature.name)] for feature in each.features]
+        at = [number[feature.places] for feature in each.features]
         values[each.line, at], errors[each.line, at] = each.values, each.errors
     return _table(shap, explanation, columns, values, before, errors)
 
 
 def _of_deltas(shap: Any, explanation: Any) -> Any:
-    """Counterfactual minus original; 1 for a cell that changed and is no number."""
+    """Counterfactual minus original; 1 for a cell that changed and is no number before or after."""
     before, after = (cells_of(x) for x in (explanation.original, explanation.counterfactual))
     values = np.zeros(before.shape)
     for at in map(tuple, np.argwhere(explanation.is_changed).tolist()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from cfproto_plugin.report.changes import row_name, shown_changes
@@ -21,13 +22,19 @@ if TYPE_CHECKING:
 
 def data_of(explanation: Explanation, lines: Sequence[Record], stored: Sequence[Stored | None]) -> dict[str, Any]:
     """What the script is given. stored: for every line what is known of its subsets, None if nothing changes."""
-    pairs = zip(lines, stored, strict=True)
+    several = len(set(explanation.row.tolist())) < len(explanation)
+    made = [_line(line, None if known is None else known.as_data()) for line, known in zip(lines, stored, strict=True)]
+    if several:
+        seen: Counter[int] = Counter()
+        for line in made:
+            seen[line["row"]] += 1
+            line["name"] += f", answer {seen[line['row']]}"
     return {
         "columns": [str(name) for name in explanation.column_names or ()],
         "classes": [str(label) for label in explanation.classes],
         "deviations": explanation.deviations is not None,
-        "noun": "row" if len(set(explanation.row.tolist())) == len(explanation) else "answer",
-        "lines": [_line(line, None if known is None else known.as_data()) for line, known in pairs],
+        "noun": "answer" if several else "row",
+        "lines": made,
     }
 
 

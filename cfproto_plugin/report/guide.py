@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cfproto_plugin.report.changes import UNITS
+from cfproto_plugin.report.pictures import image_of
 
 if TYPE_CHECKING:
     from cfproto_plugin.explanation import Explanation
@@ -27,13 +28,18 @@ _TABLE = """holds the values that change, the largest change first; all others s
 to the left <span class="key less"></span>is lower, a bar to the right <span class="key more"></span>is higher; another
 category has no bar."""
 
+_PICTURES = "show the row, the counterfactual, and the difference: blue where it is more, orange where it is less."
+
 
 def guide(explanation: Explanation, known: Known) -> str:
     """The folded-out text above the rows."""
     items = {"A counterfactual": _COUNTERFACTUAL, "The title of a card": _TITLE}
     if explanation.column_names is not None:
         items["The table of a card"] = _TABLE.format(unit=UNITS[explanation.deviations is not None])
-    items["The switches of a card"] = known.said
+    elif len(explanation) and image_of(explanation.original) is not None:
+        items["The pictures of a card"] = _PICTURES
+    if known.said:
+        items["The switches of a card"] = known.said
     shown = {str(status) for status in explanation.status}
     items |= {f"“{s.replace('_', ' ')}”": text for s, text in _STATUSES.items() if s in shown}
     rows = "".join(f"<dt>{head}</dt><dd>{text}</dd>" for head, text in items.items())

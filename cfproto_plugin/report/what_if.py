@@ -52,7 +52,7 @@ class Known(NamedTuple):
     """The stored answers of a report, and what they cost, in words."""
 
     lines: list[Stored | None]  # None where nothing changes, and for pictures
-    said: str
+    said: str  # "" where there is nothing to switch
 
 
 def checked_limit(what_if: Any) -> int | None:
@@ -73,7 +73,7 @@ def stored_for(explanation: Explanation, lines: Sequence[Record], limit: int | N
     found: list[Stored | None] = [None] * len(lines)
     has_model = explanation._source is not None  # noqa: SLF001 `source` would raise
     if not changed:
-        return Known(found, "have nothing to switch here: no row changes a column.")
+        return Known(found, "")
     if not has_model or limit == 0:
         why = "was asked to omit them" if has_model else "was written without the model, as after a file"
         return Known(found, f"are left out: this report {why}, so there are no predictions of single changes.")

@@ -104,6 +104,20 @@ def test_targets_are_places_among_the_probabilities_whatever_the_classes_are_cal
     np.testing.assert_allclose(found.numpy(), e.to_shap().values)
 
 
+def test_a_network_with_one_output_has_two_classes():
+    x = torch.tensor(np.random.default_rng(0).normal(size=(200, 3)), dtype=torch.float32)
+    net = torch.nn.Sequential(torch.nn.Linear(3, 1), torch.nn.Sigmoid())
+    with torch.no_grad():
+        net[0].weight.copy_(torch.tensor([[2.0, -1.0, 0.5]]))
+    method = CounterfactualAttribution(CounterfactualExplainer(net).fit(x.numpy()))
+    with torch.no_grad():
+        rows = x[net(x)[:, 0] < 0.4][:3]
+        changed = method.baselines(rows, target=1)
+        gap = (net(changed) - net(rows))[:, 0]
+    torch.testing.assert_close(method.attribute(rows, target=1).sum(dim=1), gap, atol=1e-5, rtol=0)
+    assert method.forward_func(rows).shape == (3, 2)
+
+
 class TwoInputs(torch.nn.Module):
     """A number of columns and a small image."""
 

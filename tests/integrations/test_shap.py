@@ -167,6 +167,35 @@ def test_categories_are_codes_in_data_and_themselves_where_they_are_shown(mixed)
     assert not none.to_shap().values.any()
 
 
+def test_columns_whose_names_are_the_same_text_are_told_apart():
+    x = np.random.default_rng(0).normal(size=(200, 3))
+    frame = pd.DataFrame(x, columns=[0, "0", 2])
+    model = LogisticRegression().fit(x, x[:, 0] > 0)
+    explainer = CounterfactualExplainer(lambda rows: model.predict_proba(np.asarray(rows)))
+    e = explainer.fit(frame).explain(frame.head(4))
+    sv = e.to_shap()
+    assert ((sv.values != 0) == e.is_changed).all()
+    assert e.is_changed[:, 0].all()
+
+
+def test_a_missing_cell_that_is_filled_counts_as_one_change():
+    before, after = np.array([[np.nan, 1.0]]), np.array([[2.0, 3.0]])
+    e = Explanation(
+        before,
+        after,
+        *(np.array([each], dtype=object) for each in ("found", "", 0, 1, 1)),
+        np.array([[0.9, 0.1]]),
+        np.array([[0.2, 0.8]]),
+        np.array([0, 1]),
+        np.zeros(1, dtype=int),
+        np.zeros(1),
+        np.zeros(1, dtype=int),
+        None,
+        {},
+    )
+    assert e.to_shap("delta").values.tolist() == [[1.0, 2.0]]
+
+
 def test_a_one_hot_group_is_one_feature_of_the_plot():
     random = np.random.default_rng(0)
     x = np.column_stack([random.normal(size=300), np.eye(3)[random.integers(0, 3, 300)]])

@@ -188,14 +188,17 @@ def test_several_answers_of_a_row_are_called_answers(wine):
     e = explainer.explain(x[:2], n=2)
     data = data_of(e.to_html())
     assert data["noun"] == "answer"
-    assert [line["row"] for line in data["lines"]] == [0, 0, 1, 1]
+    assert [line["name"] for line in data["lines"]] == [f"Row {row}, answer {k}" for row in (0, 1) for k in (1, 2)]
     assert [len(line["changes"]) for line in data["lines"]] == e.n_changes.tolist()
 
 
 def test_images_have_pictures_and_no_switches():
     x = np.random.default_rng(0).random((60, 4, 4))
     explainer = CounterfactualExplainer(lambda x: np.column_stack([x.mean((1, 2)), 1 - x.mean((1, 2))])).fit(x)
-    line = data_of(explainer.explain(x[:1]).to_html())["lines"][0]
+    html = explainer.explain(x[:1]).to_html()
+    assert "The pictures of a card" in html
+    assert "The switches of a card" not in html
+    line = data_of(html)["lines"][0]
     assert [caption.partition(":")[0] for caption, _ in line["figures"]] == ["original", "counterfactual", "difference"]
     assert line["what_if"] is None
     assert line["changes"] == []

@@ -476,7 +476,8 @@ def test_the_report_is_one_file_with_every_row_and_a_summary(tmp_path):
 
 def test_a_report_can_be_written_without_meta_data_and_without_rows(tmp_path):
     e = explanation(np.ones((1, 1)), np.zeros((1, 1)), meta={})
-    for name, some in (("a.html", e), ("b.html", e[:0])):
+    image = explanation(np.zeros((1, 2, 2)), np.ones((1, 2, 2)), meta={})
+    for name, some in (("a.html", e), ("b.html", e[:0]), ("c.html", image), ("d.html", image[:0])):
         html = write_report(some, tmp_path / name).read_text(encoding="utf-8")
         assert len(data_of(html)["lines"]) == len(some)
 

@@ -111,6 +111,8 @@ class CounterfactualProto:
         options = TrustOptions.of(trustscore_kwargs)
         measure = Measure(d_type, w, disc_perc, standardize_cat_vars, smooth, center)
         rows = rows_of(train_data, self._row, "train_data")
+        if self._layout is not None:
+            self._layout.check(rows, "train_data")
         networks, bounds = self._networks(None), self._bounds()
         labels = probabilities(networks.classifier, rows).argmax(axis=1)
         if self._layout is not None:
@@ -156,7 +158,7 @@ class CounterfactualProto:
             encode = None if networks.encoder is None else networks.encode
             found = guide.prototypes(z if encode is None else encode(z), k, k_type)
             prototype, id_proto = found.nearest(wanted)
-            rows, trust = rows._replace(prototype=prototype), trust_of(guide, encode, label)
+            rows, trust = rows._replace(prototype=prototype), trust_of(guide, encode, label, found)
         elif threshold > 0:
             warnings.warn(
                 "threshold is ignored: trust scores need training rows, and there is neither enc_model nor "
@@ -203,7 +205,6 @@ class CounterfactualProto:
     def _values(
         self, layout: Layout, measure: Measure, rows: Array, labels: Array, bounds: tuple[Array, Array]
     ) -> dict[int, Array]:
-        layout.check(rows, "train_data")
         widest = max(float(bounds[1][column] - bounds[0][column]) for column in layout.sizes)
         if widest > _ENDLESS and not measure.standardize:
             raise ConfigError(

@@ -66,7 +66,7 @@ function classButtons(lines, chooseClasses, narrowed) {
   const buttons = [...pairs].sort((a, b) => b[1].count - a[1].count).slice(0, SHOWN_FEATURES).map(([text, { from, to, count }]) =>
     el("button", { type: "button", on: { click: () => chooseClasses(from, to) } }, text + " (" + count.toLocaleString("en") + ")"));
   const back = narrowed ? el("button", { type: "button", on: { click: () => chooseClasses("", "") } }, "all classes") : null;
-  return el("div", { class: "buttons" }, el("span", { class: "dim" }, "Only:"), ...buttons, back);
+  return el("div", { class: "buttons" }, el("span", { class: "dim" }, "Only the change of class:"), ...buttons, back);
 }
 
 /* Fill `place` for the lines that are shown. chosen: the feature whose lines are shown, narrowed: whether only some
