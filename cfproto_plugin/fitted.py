@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cfproto_plugin.config import SearchConfig
-from cfproto_plugin.errors import ConfigError
+from cfproto_plugin.errors import ConfigError, NotFittedError
 from cfproto_plugin.features import Features
 from cfproto_plugin.helpers.frames import check_known_columns
 from cfproto_plugin.plugins import Adapted, adapted, fitted_provider, make, own_copy, registry, space_of
@@ -153,6 +153,13 @@ class Fitted:
     def noise_of(self, dtype: np.dtype[Any]) -> Noise:
         """What a margin must exceed in a table of this dtype."""
         return dict(self.noise).get(dtype.name, self.noise[0][1])
+
+
+def require_fitted(fitted: Fitted | None) -> Fitted:
+    """What `fit` learned, or an error if it was not called."""
+    if fitted is None:
+        raise NotFittedError("this explainer has seen no data; call explainer.fit(X_train) first")
+    return fitted
 
 
 def make_provider(

@@ -66,7 +66,16 @@ def test_the_ten_lines_and_the_settings_of_the_readme_run(tmp_path, monkeypatch)
 
 @pytest.mark.parametrize(
     "name",
-    ["index.md", "explanation.md", "rules.md", "proofs.md", pytest.param("files.md", marks=pytest.mark.needs("skops"))],
+    [
+        "index.md",
+        "explanation.md",
+        "rules.md",
+        "proofs.md",
+        pytest.param("files.md", marks=pytest.mark.needs("skops")),
+        pytest.param("reports.md", marks=pytest.mark.needs("anywidget")),
+        pytest.param("cohorts.md", marks=pytest.mark.needs("matplotlib")),
+        pytest.param("pictures.md", marks=pytest.mark.needs("matplotlib")),
+    ],
 )
 def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch):
     assert run(TOP / "docs" / name, tmp_path, monkeypatch) >= 1
@@ -102,16 +111,34 @@ def test_the_code_of_the_page_on_mlflow_runs_with_the_server_that_it_starts(tmp_
             mlflow.set_tracking_uri(before)
 
 
+@pytest.mark.slow
+@pytest.mark.needs("shap", "captum", "torch", "matplotlib")
+def test_the_code_of_the_page_on_shap_and_captum_runs_and_prints_what_it_says(tmp_path, monkeypatch):
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
+    mpl.use("Agg")
+    try:
+        assert run(TOP / "docs" / "shap-and-captum.md", tmp_path, monkeypatch) == 6
+    finally:
+        plt.close("all")
+
+
 def test_no_page_has_code_that_is_not_run():
     ran = {
+        "cohorts.md",
         "index.md",
         "explanation.md",
+        "pictures.md",
         "rules.md",
         "files.md",
         "proofs.md",
+        "reports.md",
         "adult.md",
         "command-line.md",
         "mlflow.md",
+        "shap-and-captum.md",
+        "coming-from.md",
     }
     assert {page.name for page in PAGES if any(kind == "python" for kind, _ in blocks(page))} == ran
     for page in [*PAGES, TOP / "README.md"]:

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from cfproto_plugin.config import SearchConfig
-from cfproto_plugin.errors import ConfigError, NotFittedError, did_you_mean
+from cfproto_plugin.errors import ConfigError, did_you_mean
 from cfproto_plugin.explainer import CounterfactualExplainer
-from cfproto_plugin.fitted import Fitted
+from cfproto_plugin.fitted import Fitted, require_fitted
 from cfproto_plugin.integrations.mlflow.requests import PARAMS, read_n, read_preset, read_rules, read_target
 from cfproto_plugin.report import as_table
+from cfproto_plugin.saving import settings_of
 
 
 class ServedExplainer:
@@ -48,9 +49,7 @@ class ServedExplainer:
 
 def known(explainer: CounterfactualExplainer) -> Fitted:
     """What `fit` learned, or an error."""
-    if explainer.fitted_ is None:
-        raise NotFittedError("this explainer has seen no data; call explainer.fit(X_train) first")
-    return explainer.fitted_
+    return require_fitted(explainer.fitted_)
 
 
 def without_nan(frame: Any) -> Any:
@@ -61,14 +60,4 @@ def without_nan(frame: Any) -> Any:
 
 def _fitted_with(search: SearchConfig, explainer: CounterfactualExplainer) -> CounterfactualExplainer:
     """The same explainer with other settings."""
-    return CounterfactualExplainer(
-        explainer.model,
-        adapter=explainer.adapter,
-        encoder=explainer.encoder,
-        autoencoder=explainer.autoencoder,
-        prototypes=explainer.prototypes,
-        distance=explainer.distance,
-        features=explainer.features,
-        search=search,
-        seed=explainer.seed,
-    ).fit(known(explainer).data)
+    return CounterfactualExplainer(**{**settings_of(explainer), "search": search}).fit(known(explainer).data)

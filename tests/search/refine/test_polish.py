@@ -114,7 +114,7 @@ def test_the_one_column_that_matters_is_found_though_others_lie_farther_from_the
     e = explainer.explain(train[:1])
     assert e.status.tolist() == ["found"]
     assert [change.feature for change in e.changes()] == ["x3"]
-    assert e.message[0].startswith("class 1 reached on the way to a prototype with 1 change")
+    assert e.message[0].startswith("class 1 reached on the way to an example of it with 1 change")
 
 
 def test_split_values_of_a_tree_are_used_themselves(rows, cancer):
