@@ -20,8 +20,9 @@ is the distance to the row, L0 how many features changed, 5NN the mean distance 
 the model gives the new class; lower is better in all three. All are medians over the rows with a valid counterfactual;
 valid means that the model, asked again, gives another class. Twenty rows; because they are slow, ten for treecf's exact
 backend and for `certify="optimal"`, five for DiCE, three for alibi. `ms` is one row alone, `batch` per row of one call
-with all twenty. `proved`: of how many rows the answer is proved to be the best there is, within 20 s each; each library
-by its own objective, EN for ours.
+with all twenty. Medians of fewer rows are medians of other rows: methods with unequal numbers of rows are compared in
+the last section, over the rows that both have. `proved`: of how many rows the answer is proved to be the best there is,
+within 20 s each; each library by its own objective, EN for ours.
 
 The digits are even against odd on 4x4 block means, a second binary problem for the libraries that know two classes
 only. Everything ran on one thread of a shared two-core machine (`OMP_NUM_THREADS=1`, and likewise for Rust and
