@@ -216,7 +216,7 @@ def test_calls_and_closeness_in_the_readme_are_those_of_the_committed_comparison
     found = {(line["data"], line["model"], line["method"]): line for line in results("peers")}
 
     def over_cases(field, of, model=None):
-        return [of(line[field]) for (_, kind, method), line in found.items() if method == "ours" and kind == model]
+        return [of(line[field]) for (_, kind, method), line in found.items() if method == "ours, close" and kind == model]
 
     def closeness(method):
         real = {key[:2]: statistics.median(line["nn5"]) for key, line in found.items() if key[2] == "NICE none"}
@@ -227,7 +227,7 @@ def test_calls_and_closeness_in_the_readme_are_those_of_the_committed_comparison
         (min(over_cases("calls", min, m)), max(over_cases("calls", max, m))) for m in ("xgboost", "forest")
     )
     assert f"takes {trees[0]} to {trees[1]} of XGBoost and {forest[0]} to {forest[1]} of a random forest" in readme
-    assert f"class is {closeness('ours')} that of the nearest real row" in readme
+    assert f"class is {closeness('ours, close')} that of the nearest real row" in readme
     assert f"With `polish=0` it is {closeness('ours, no polish')} (" in readme
 
 
