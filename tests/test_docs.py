@@ -216,7 +216,9 @@ def test_calls_and_closeness_in_the_readme_are_those_of_the_committed_comparison
     found = {(line["data"], line["model"], line["method"]): line for line in results("peers")}
 
     def over_cases(field, of, model=None):
-        return [of(line[field]) for (_, kind, method), line in found.items() if method == "ours, close" and kind == model]
+        return [
+            of(line[field]) for (_, kind, method), line in found.items() if method == "ours, close" and kind == model
+        ]
 
     def closeness(method):
         real = {key[:2]: statistics.median(line["nn5"]) for key, line in found.items() if key[2] == "NICE none"}
