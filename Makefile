@@ -3,6 +3,7 @@
 # make quick          lint and the tests that matter while editing, under two minutes
 # make test-pythons   the core's tests in light environments, on each of Python 3.11, 3.12 and 3.13 that is installed
 # make browser        a Chromium for the tests of the HTML report, which are left out without one
+# make test-serve     MLServer, KServe and Ray, with real servers, each in an environment of its own
 # make docs           the site; runs every program of its gallery, and fails if one does
 # make bench          all benchmarks: our own, and the same models and rows with alibi, DiCE, NICE and treecf, each in an
 #                     environment of its own; bench-own and bench-peers are its halves
@@ -13,10 +14,11 @@ ENV := .venv
 DEMO_ENV := .venv-demo
 PINS := tests/constraints.txt
 PAPER := breast_cancer breast_cancer_presets adult mnist mnist_encoder mnist_sweep mnist_black_box mnist_comparison
+SERVE := mlserver kserve ray
 INSTALL := -m pip install -q --no-compile -c $(PINS)
 PYTEST := $(ENV)/bin/python -m pytest -n 2 --dist loadfile
 
-.PHONY: demo test quick test-pythons lint browser docs bench bench-own bench-peers bench-answers bench-paper clean
+.PHONY: demo test quick test-pythons test-serve lint browser docs bench bench-own bench-peers bench-answers bench-paper clean
 
 demo: $(DEMO_ENV)/ready
 	$(DEMO_ENV)/bin/cfproto demo
@@ -29,6 +31,9 @@ quick: lint
 
 test-pythons:
 	$(PYTHON) tests/pythons.py
+
+test-serve: $(SERVE:%=.venv-%/ready)
+	for tool in $(SERVE); do .venv-$$tool/bin/python -m pytest tests/serve/test_$$tool.py || exit 1; done
 
 lint: $(ENV)/ready
 	$(ENV)/bin/ruff check .
@@ -58,7 +63,7 @@ bench-paper: $(ENV)/ready
 	for part in $(PAPER); do OMP_NUM_THREADS=1 $(ENV)/bin/python benchmarks/paper/$$part.py || exit 1; done
 
 clean:
-	rm -rf $(ENV) $(DEMO_ENV) .venv-3.* .venv-peers .cache site build dist cfproto-report.html
+	rm -rf $(ENV) $(DEMO_ENV) .venv-3.* $(SERVE:%=.venv-%) .venv-peers .cache site build dist cfproto-report.html
 	rm -rf docs/generated .mkdocs.yml .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # An environment is made anew when its stamp is older than what it was made from. xgboost-cpu is imported as xgboost and
@@ -70,5 +75,11 @@ $(DEMO_ENV)/ready: pyproject.toml $(PINS)
 
 $(ENV)/ready: pyproject.toml $(PINS)
 	$(PYTHON) -m venv --clear $(ENV)
-	$(ENV)/bin/python $(INSTALL) -e ".[torch,keras,pandas,parquet,files,mlflow,plots,shap,captum,notebook,docs,test]" xgboost-cpu
+	$(ENV)/bin/python $(INSTALL) -e ".[torch,keras,pandas,parquet,files,mlflow,dask,plots,shap,captum,notebook,docs,test]" xgboost-cpu
+	touch $@
+
+# Servers start faster from compiled files.
+$(SERVE:%=.venv-%/ready): .venv-%/ready: pyproject.toml tests/serve/constraints-%.txt
+	$(PYTHON) -m venv --clear .venv-$*
+	.venv-$*/bin/python -m pip install -q -c tests/serve/constraints-$*.txt -e ".[$*,parquet]" xgboost-cpu pytest
 	touch $@

@@ -59,7 +59,8 @@ PUBLIC = {CORE, f"{CORE}.protocols", f"{CORE}.errors", f"{CORE}.helpers"}  # wha
 
 FRAMEWORKS = {"torch", "tensorflow", "keras", "xgboost", "lightgbm", "onnxruntime", "catboost", "jax"}
 OPTIONAL = FRAMEWORKS | {"pandas", "matplotlib"}
-TOOLS = {"mlflow", "shap", "captum", "anywidget"}  # that a folder or module of integrations is made for
+# what a folder or module of integrations is made for
+TOOLS = {"mlflow", "shap", "captum", "anywidget", "mlserver", "kserve", "ray", "dask", "pyspark"}
 HOMES = {"anywidget": "notebook"}  # of a tool whose integration has another name
 IMPORTERS = {"import_module", "__import__", "find_spec"}
 PROTOCOLS = {"ModelAdapter", "GradientAdapter", "Capabilities", "PrototypeProvider", "CategoryDistance"}

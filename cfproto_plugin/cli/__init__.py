@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from cfproto_plugin.cli import check, demo, explain, new_plugin, plugins, save
+from cfproto_plugin.cli import check, demo, explain, explain_dataset, new_plugin, plugins, save
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -13,5 +13,5 @@ def main() -> None:
     """Counterfactual explanations guided by class prototypes."""
 
 
-for _module in (explain, save, plugins, check, new_plugin, demo):
+for _module in (explain, explain_dataset, save, plugins, check, new_plugin, demo):
     main.add_command(_module.command)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from cfproto_plugin.cli.fitting import FILE, explainer_options, fitted, several,
 from cfproto_plugin.cli.saved import saved_explainer
 from cfproto_plugin.cli.show import as_lines, as_records, explained, failures
 from cfproto_plugin.cli.tables import TABLES, check_format, suffix_of, write_table
+from cfproto_plugin.cli.targets import TARGET, asked_classes
 from cfproto_plugin.errors import InputError
 from cfproto_plugin.report import as_table, counted
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from cfproto_plugin.explanation import Explanation
 
 _OUTPUTS = (*TABLES, ".json", ".html")
-_INTERVAL = re.compile(r"(?P<label>.+):(?P<low>\d*\.?\d*)\.\.(?P<high>\d*\.?\d*)")
 _WITH_SAVED = {  # options that can be given with a saved explainer
     *("explainer", "model", "rows", "output", "as_json", "limit", "drop", "target", "n", "time_budget", "progress"),
     "trusted",
@@ -69,12 +68,7 @@ Exit status:
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list, one object per counterfactual.")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Explain only the first N rows.")
 @several("--drop", "drop", "COLUMN,...", "Leave out what is no feature, such as the target.")
-@several(
-    "--target",
-    "target",
-    "LABEL",
-    "An acceptable target class; default: any other class. LABEL:0.7..0.9 asks for a probability of it in between.",
-)
+@TARGET
 @click.option("-n", "--n", default=1, show_default=True, type=click.IntRange(1), help="Counterfactuals per row.")
 @click.option("--time-budget", type=float, metavar="SECONDS", help="Return the best found in this time.")
 @explainer_options
@@ -95,7 +89,7 @@ def command(context: click.Context, /, **given: Any) -> None:
         explainer, rows = _ready(context, given)
         explanation = explainer.explain(
             rows,
-            target=_labels(explainer, given["target"]),
+            target=asked_classes(explainer, given["target"]),
             n=given["n"],
             time_budget=given["time_budget"],
             progress=given["progress"],
@@ -138,20 +132,6 @@ def _ready(context: click.Context, given: dict[str, Any]) -> tuple[Counterfactua
         if settled:
             raise InputError(f"{option.opts[-1]} was settled when {given['explainer']} was saved; leave it out")
     return saved_explainer(given)
-
-
-def _labels(explainer: CounterfactualExplainer, target: tuple[str, ...]) -> list[Any] | dict[Any, Any] | None:
-    """The classes of these names, 1 and "1" look the same on a command line; or the probabilities that they ask for."""
-    if not target or explainer.fitted_ is None:
-        return None
-    known = {str(label): label for label in explainer.fitted_.classes.tolist()}
-    asked = [None if text in known else _INTERVAL.fullmatch(text) for text in target]
-    if not any(asked):
-        return [known.get(label, label) for label in target]
-    if not all(asked):
-        raise InputError(f"--target {' --target '.join(target)}: expected labels, or LABEL:LOW..HIGH for each of them")
-    pairs = [(found["label"], found["low"], found["high"]) for found in asked if found]
-    return {known.get(label, label): (float(low or 0), float(high or 1)) for label, low, high in pairs}
 
 
 def _write(explanation: Explanation, output: Path, title: str) -> None:

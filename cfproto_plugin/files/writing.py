@@ -63,7 +63,7 @@ def write_package(path: Path, parts: Mapping[str, Part], about: Mapping[str, Any
     text = json.dumps(manifest, indent=2, allow_nan=False).encode()
     try:
         if is_zipped(path):
-            with _put(path) as file:
+            with put(path) as file:
                 write_zip(file, {MANIFEST: text, **members}, deflate=True)
         else:
             _write_folder(path, text, members)
@@ -200,12 +200,12 @@ def _remove(path: Path, names: set[str]) -> None:
 
 
 def _put_bytes(path: Path, content: bytes) -> None:
-    with _put(path) as file:
+    with put(path) as file:
         file.write(content)
 
 
 @contextmanager
-def _put(path: Path) -> Iterator[Any]:
+def put(path: Path) -> Iterator[Any]:
     """A file that takes its place by a rename when all is written, and leaves nothing behind if something fails."""
     beside = path.with_name(f"{BESIDE}{secrets.token_hex(8)}")
     try:

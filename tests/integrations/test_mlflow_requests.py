@@ -15,8 +15,8 @@ from sklearn.linear_model import LogisticRegression
 from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
 from cfproto_plugin.errors import ConfigError, InputError
 from cfproto_plugin.integrations.mlflow.measures import MEASURES, Groups, as_metrics, measures_by_group
-from cfproto_plugin.integrations.mlflow.requests import PRESETS, read_preset, read_rules, read_target
-from cfproto_plugin.integrations.mlflow.serving import ServedExplainer
+from cfproto_plugin.integrations.requests import PRESETS, read_preset, read_rules, read_target
+from cfproto_plugin.integrations.serving import ServedExplainer
 from cfproto_plugin.report import HEADS
 
 

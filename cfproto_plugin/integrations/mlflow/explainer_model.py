@@ -9,7 +9,7 @@ from mlflow.pyfunc import PythonModel
 
 from cfproto_plugin.errors import CfprotoError
 from cfproto_plugin.integrations.mlflow.explainers import explainer_of
-from cfproto_plugin.integrations.mlflow.serving import ServedExplainer
+from cfproto_plugin.integrations.serving import ServedExplainer
 
 
 class ExplainerModel(PythonModel):  # type: ignore[misc]  # MLflow is not seen by the type checker

@@ -10,8 +10,8 @@ import numpy as np
 from cfproto_plugin.explainer import CounterfactualExplainer
 from cfproto_plugin.helpers.kinds import library_of, load_pandas, take, to_pandas
 from cfproto_plugin.integrations.mlflow.loading import load_mlflow
-from cfproto_plugin.integrations.mlflow.requests import DEFAULTS, PARAMS
-from cfproto_plugin.integrations.mlflow.serving import known
+from cfproto_plugin.integrations.requests import DEFAULTS, PARAMS
+from cfproto_plugin.integrations.serving import known
 from cfproto_plugin.report import HEADS, heads_beside
 
 _NUMBERS = "biuf"  # kinds of dtypes

@@ -1,9 +1,11 @@
-"""What a request to a served explainer asks for: its params, which MLflow hands on as texts and numbers.
+"""What a request to a served explainer asks for, in texts and numbers, as servers hand them on.
 
 target: the text of a label, or JSON: a list of labels, or an object of label to [low, high].
 n, time_budget: as in `explain`; n is at most 100.
 rules: a JSON object with fields of `Features`, which replace those of the explainer.
 preset: close, few, typical or stable.
+
+Servers that take JSON may give lists and objects in place of texts that hold them.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import json
 import math
 import numbers
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from cfproto_plugin.checks import shown
@@ -27,11 +29,37 @@ MOST_ANSWERS = 100  # per row
 _RULES = tuple(field.name for field in fields(Features))
 
 
-def read_target(text: str | None, classes: Array) -> Any:
+@dataclass(frozen=True)
+class Request:
+    """What is asked for each row: the arguments of `explain`, and the name of a preset."""
+
+    target: Any = None
+    n: Any = 1
+    features: Features | None = None
+    time_budget: Any = None
+    preset: str | None = None
+
+
+def read_request(params: Mapping[str, Any] | None, classes: Array) -> Request:
+    """The request of these params; None is not given. classes: the labels that the explainer knows."""
+    given = {name: value for name, value in (params or {}).items() if value is not None}
+    for name in given:
+        if name not in PARAMS:
+            raise ConfigError(f"there is no param {name!r}.{did_you_mean(name, PARAMS)} Known: {', '.join(PARAMS)}")
+    return Request(
+        read_target(given.get("target"), classes),
+        read_n(given.get("n", 1)),
+        read_rules(given.get("rules")),
+        given.get("time_budget"),
+        given.get("preset"),
+    )
+
+
+def read_target(text: Any, classes: Array) -> Any:
     """The label of this text; else a list of labels or a dict of label to interval, from JSON. None is any other."""
     known = {str(label): label for label in classes.tolist()}
-    if text is None or text in known:
-        return None if text is None else known[text]
+    if text is None or (isinstance(text, (str, int, float)) and str(text) in known):
+        return None if text is None else known[str(text)]
     found = _from_json(text)
     if isinstance(found, list):
         return [_label(item, known) for item in found]
@@ -50,7 +78,7 @@ def read_n(n: Any) -> Any:
     return n
 
 
-def read_rules(text: str | None) -> Features | None:
+def read_rules(text: Any) -> Features | None:
     """The rules of a JSON object; null in a range is no limit."""
     if text is None:
         return None
@@ -91,7 +119,9 @@ def _limits(value: Any, low: float, high: float) -> Any:
 
 
 def _from_json(text: Any) -> Any:
-    """What the JSON says; None if it is none, which no caller expects."""
+    """What the JSON says; None if it is none, which no caller expects. Lists and objects are taken as they are."""
+    if isinstance(text, (list, dict)):
+        return text
     try:
         return json.loads(text)
     except (TypeError, ValueError, RecursionError):

@@ -1,0 +1,40 @@
+"""The work of a job that any process can do: the answers to one block."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from cfproto_plugin.errors import CfprotoError
+from cfproto_plugin.integrations.datasets.blocks import Block, read, write
+from cfproto_plugin.integrations.datasets.frames import FrameExplainer
+from cfproto_plugin.integrations.datasets.outcomes import Outcome
+
+_LONGEST = 500  # characters of a reason
+
+
+@dataclass(frozen=True)
+class Work:
+    """What every process of a job knows. folder: of the source. job: the checksum of what was asked."""
+
+    folder: Path
+    sink: Path
+    explain: FrameExplainer
+    job: str
+
+    def do(self, block: Block) -> Outcome:
+        """Read, explain and write a block. What is wrong with it is its outcome, not an error of the job."""
+        start = time.perf_counter()
+        try:
+            table, found = self.explain.answers(read(self.folder, block, self.explain.columns))
+            size = write(self.sink / block.name, table, {"digest": block.digest(self.job), "found": found})
+        except Exception as error:  # noqa: BLE001 whatever a damaged file or a model raises
+            return Outcome(block.name, block.rows, seconds=time.perf_counter() - start, failed=_reason(block, error))
+        return Outcome(block.name, block.rows, found, size, time.perf_counter() - start)
+
+
+def _reason(block: Block, error: Exception) -> str:
+    kind = "" if isinstance(error, CfprotoError) else f"{type(error).__name__}: "
+    where = f"rows {block.start} to {block.start + block.rows - 1} of row group {block.group} of {block.file}"
+    return f"{where}: {kind}{str(error)[:_LONGEST]}"

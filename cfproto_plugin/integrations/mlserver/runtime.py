@@ -1,0 +1,122 @@
+"""The runtime. Settings of MLServer in `model-settings.json`:
+
+parameters.uri: the saved explainer. parameters.extra: "limits" (fields of `Limits`), "trusted" (types that loading may
+restore), "predictor" (arguments of `RemoteModel`, if the model is behind a URL).
+max_batch_size, max_batch_time: adaptive batching, done here: MLServer's own gives every request of a batch the
+parameters of the last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from http import HTTPStatus
+from typing import Any
+
+from grpc import StatusCode
+from mlserver import MLModel, ModelSettings
+from mlserver.context import model_context
+from mlserver.errors import MLServerError
+from mlserver.grpc.utils import STATUS_CODE_MAPPING
+from mlserver.handlers import custom_handler
+from mlserver.types import InferenceRequest, InferenceResponse, MetadataTensor
+from mlserver.utils import get_model_uri
+
+from cfproto_plugin.errors import ConfigError, did_you_mean
+from cfproto_plugin.integrations.mlserver.metrics import metrics
+from cfproto_plugin.integrations.mlserver.tensors import check_id, outputs_of, params_of, rows_of, size_of
+from cfproto_plugin.integrations.service.errors import as_service_error
+from cfproto_plugin.integrations.service.service import ExplainerService, safe
+
+log = logging.getLogger("mlserver.cfproto")  # MLServer's handlers write it
+_EXTRA = ("limits", "trusted", "predictor", "batching")
+_CODES = {  # of gRPC, for statuses that MLServer does not know
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: StatusCode.RESOURCE_EXHAUSTED,
+    HTTPStatus.BAD_GATEWAY: StatusCode.UNAVAILABLE,
+    HTTPStatus.SERVICE_UNAVAILABLE: StatusCode.UNAVAILABLE,
+    HTTPStatus.GATEWAY_TIMEOUT: StatusCode.DEADLINE_EXCEEDED,
+}
+
+
+class CounterfactualRuntime(MLModel):  # type: ignore[misc]  # MLServer is not seen by the type checker
+    """Rows in, counterfactuals out."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        """Take over batching before MLServer begins with it, here and in the processes that it starts."""
+        if settings.parameters is not None and settings.max_batch_size > 1 and settings.max_batch_time > 0:
+            batching = {"max_batch": settings.max_batch_size, "max_wait": settings.max_batch_time}
+            settings.parameters.extra = {**(settings.parameters.extra or {}), "batching": batching}
+            settings.max_batch_size = 0
+        super().__init__(settings)
+        for status, code in _CODES.items():
+            STATUS_CODE_MAPPING.setdefault(int(status), code)
+
+    async def load(self) -> bool:
+        """Read the explainer; MLServer reports it ready then."""
+        extra = self._extra()
+        path = await get_model_uri(self.settings)
+        self.service = await asyncio.to_thread(
+            ExplainerService.load,
+            path,
+            limits={**extra.get("limits", {}), **extra.get("batching", {})},
+            predictor=extra.get("predictor"),
+            trusted=tuple(extra.get("trusted", ())),
+        )
+        self._describe()
+        metrics()
+        return True
+
+    async def predict(self, payload: InferenceRequest) -> InferenceResponse:
+        """The answers to the rows of a request."""
+        request_id = payload.id or ""
+        try:
+            check_id(payload)
+            self.service.limits.check_size(0, size_of(payload))
+            rows = rows_of(payload, self.service.reader)
+            explanation, facts = await self.service.explain(rows, params_of(payload), request_id=request_id, log=log)
+            outputs = outputs_of(explanation, payload)
+        except Exception as error:
+            told = as_service_error(error)
+            if told.status == HTTPStatus.INTERNAL_SERVER_ERROR:
+                log.exception("failed request_id=%s", safe(request_id))
+            metrics().refused(self.name, int(told.status))
+            raise MLServerError(str(told), int(told.status)) from error
+        metrics().answered(self.name, facts)
+        return InferenceResponse(id=payload.id, model_name=self.name, model_version=self.version, outputs=outputs)
+
+    @custom_handler(rest_path="/v2/models/{model_name}/explain")  # type: ignore[untyped-decorator]
+    async def explain(self, payload: InferenceRequest, model_name: str) -> InferenceResponse:
+        """The same at the address that Seldon's explainers have."""
+        if model_name != self.name:
+            raise MLServerError(f"Model {model_name} not found", int(HTTPStatus.NOT_FOUND))
+        with model_context(self.settings):
+            return await self.predict(payload)
+
+    async def unload(self) -> bool:
+        """End the threads; the process that only passes requests on has none."""
+        service = getattr(self, "service", None)
+        if service is not None:
+            service.close()
+        return True
+
+    def _extra(self) -> dict[str, Any]:
+        extra = dict((self.settings.parameters.extra if self.settings.parameters else None) or {})
+        for name in extra:
+            if name not in _EXTRA:
+                raise ConfigError(
+                    f"there is no setting {name!r} in parameters.extra.{did_you_mean(name, _EXTRA)} "
+                    f"Known: {', '.join(_EXTRA[:-1])}"
+                )
+        return extra
+
+    def _describe(self) -> None:
+        """Inputs and outputs, for clients that ask what the model takes."""
+        reader, settings = self.service.reader, self.settings
+        if not settings.inputs:
+            columns = reader.datatypes.items()
+            self.inputs = [MetadataTensor(name=name, datatype=kind, shape=[-1, 1]) for name, kind in columns] or [
+                MetadataTensor(name="rows", datatype="FP64", shape=[-1, *reader.shape])
+            ]
+        if not settings.outputs:
+            names = ("answers", "explanation")
+            self.outputs = [MetadataTensor(name=name, datatype="BYTES", shape=[-1, 1]) for name in names]

@@ -1,0 +1,365 @@
+"""What all servers share: limits, batches, deadlines, rows from requests, models behind a URL. No server is needed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import pickle
+import threading
+import time
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cfproto_plugin import CounterfactualExplainer, SearchConfig
+from cfproto_plugin.errors import ConfigError, InputError, ModelError
+from cfproto_plugin.integrations.service.calls import calls_until
+from cfproto_plugin.integrations.service.errors import PredictorError, ServiceError
+from cfproto_plugin.integrations.service.limits import Limits
+from cfproto_plugin.integrations.service.remote import RemoteModel
+from cfproto_plugin.integrations.service.rows import RowReader
+from cfproto_plugin.integrations.service.service import ExplainerService, as_answers, safe
+
+log = logging.getLogger(__name__)
+
+
+def loans(n=100, seed=0):
+    rng = np.random.default_rng(seed)
+    x = pd.DataFrame({"age": rng.integers(18, 80, n), "income": rng.gamma(3, 1000, n).round(2)})
+    return x.assign(zone=rng.choice(["north", "south"], n))
+
+
+def probabilities(rows):
+    """One column is enough to know the class; steps, so that answers do not depend on the batch."""
+    score = np.clip((np.floor(np.asarray(rows["income"], dtype=float) / 100) - 10) / 40, 0.02, 0.98)
+    return np.column_stack([1 - score, score])
+
+
+@pytest.fixture(scope="module")
+def explainer():
+    return CounterfactualExplainer(probabilities, search=SearchConfig.close()).fit(loans())
+
+
+def service(explainer, **limits):
+    return ExplainerService(explainer, Limits(**limits))
+
+
+async def answered(served, rows, params=None, request_id="test"):
+    return await served.explain(rows, params, request_id=request_id, log=log)
+
+
+def test_requests_that_ask_for_the_same_are_explained_together_and_get_their_own_lines(explainer):
+    rows = loans(12, seed=1)
+    parts = [rows[at : at + 1 + at % 2].reset_index(drop=True) for at in range(10)]
+
+    async def all_of_them():
+        served = service(explainer, max_batch=16, max_wait=0.2)
+        try:
+            return await asyncio.gather(*(answered(served, part, {"target": at % 2}) for at, part in enumerate(parts)))
+        finally:
+            served.close()
+
+    for at, (found, facts) in enumerate(asyncio.run(all_of_them())):
+        alone = explainer.explain(parts[at], target=at % 2)
+        assert facts.together == 5  # those of the same target
+        assert found.row.tolist() == alone.row.tolist()
+        assert found.counterfactual.equals(alone.counterfactual)
+        assert found.original.index.tolist() == alone.original.index.tolist()
+
+
+def test_rows_of_other_kinds_do_not_meet(explainer):
+    rows = loans(1, seed=2)
+
+    async def both():
+        served = service(explainer, max_batch=2, max_wait=0.1)
+        try:
+            return await asyncio.gather(answered(served, rows), answered(served, rows.astype({"age": float})))
+        finally:
+            served.close()
+
+    assert [facts.together for _, facts in asyncio.run(both())] == [1, 1]
+
+
+def test_a_request_that_fails_in_a_batch_fails_alone(explainer):
+    served = service(explainer, max_batch=4, max_wait=0.1)
+    whole = served._batcher._search
+
+    def search(rows, request, deadline):
+        if (rows["age"] == 99).any():
+            raise InputError("an age of 99")
+        return whole(rows, request, deadline)
+
+    served._batcher._search = search
+    good, bad = loans(1, seed=3), loans(1, seed=3).assign(age=99)
+
+    async def three():
+        return await asyncio.gather(*(answered(served, each) for each in (good, bad, good)), return_exceptions=True)
+
+    first, second, third = asyncio.run(three())
+    served.close()
+    assert isinstance(second, ServiceError)
+    assert (second.status, str(second)) == (400, "an age of 99")
+    assert first[0].found.all()
+    assert third[0].found.all()
+
+
+def test_a_line_that_is_too_long_is_503_and_so_is_a_request_that_waited_too_long(explainer):
+    served = service(explainer, max_waiting=1, max_seconds=0.3)
+    whole = served._batcher._search
+    served._batcher._search = lambda *asked: (time.sleep(0.6), whole(*asked[:2], asked[2] + 9))[1]
+    row = loans(1, seed=4)
+
+    async def three():
+        first = asyncio.ensure_future(answered(served, row))
+        await asyncio.sleep(0.05)
+        second = asyncio.ensure_future(answered(served, row))
+        await asyncio.sleep(0.05)
+        return await asyncio.gather(first, second, answered(served, row), return_exceptions=True)
+
+    first, second, third = asyncio.run(three())
+    served.close()
+    assert first[0].found.all()
+    assert (second.status, "waited" in str(second)) == (503, True)
+    assert (third.status, "requests are waiting" in str(third)) == (503, True)
+
+
+def test_an_error_of_the_server_is_500_and_the_next_request_is_answered(explainer):
+    served = service(explainer)
+    whole = served._batcher._search
+    served._batcher._search = lambda *_: 1 / 0
+    with pytest.raises(ServiceError, match="ZeroDivisionError") as raised:
+        asyncio.run(answered(served, loans(1)))
+    assert raised.value.status == 500
+    served._batcher._search = whole
+    assert asyncio.run(answered(served, loans(1)))[0].found.all()
+    served.close()
+
+
+@pytest.mark.parametrize(
+    ("params", "status", "said"),
+    [
+        ({"target": "2"}, 400, "Labels: 0, 1"),
+        ({"time_budget": 0}, 400, "time_budget is 0"),
+        ({"time_budget": "soon"}, 400, "expected a positive number"),
+        ({"rules": {"immutable": ["sex"]}}, 400, "sex"),
+    ],
+)
+def test_params_that_cannot_be_used_are_400(explainer, params, status, said):
+    with pytest.raises(ServiceError, match=said) as raised:
+        asyncio.run(answered(service(explainer), loans(1), params))
+    assert raised.value.status == status
+
+
+@pytest.mark.parametrize(
+    "given", [{"max_rows": 0}, {"max_seconds": "1"}, {"max_wait": -1}, {"threads": 1.5}, {"max_row": 3}]
+)
+def test_limits_that_make_no_sense_are_refused(given):
+    with pytest.raises(ConfigError, match=next(iter(given))):
+        Limits.of(given)
+
+
+def test_ids_in_the_log_are_words(explainer, caplog):
+    assert safe('a b"\n=c') == "a_b___c"
+    with caplog.at_level(logging.INFO):
+        asyncio.run(answered(service(explainer), loans(2), request_id="x\nforged"))
+    assert "explained request_id=x_forged rows=2 found=2" in caplog.text
+
+
+def test_answers_are_objects_with_null_for_what_is_missing(explainer):
+    found = explainer.explain(loans(2), time_budget=5)
+    first = as_answers(found)[0]
+    assert first["status"] == "found"
+    assert isinstance(first["age"], int)
+    assert json.loads(json.dumps(first)) == first
+
+
+# Rows
+
+
+def test_rows_are_read_by_name_in_any_order_by_position_and_from_objects(explainer):
+    reader, rows = RowReader(explainer), loans(3, seed=5)
+    by_name = reader.from_columns({name: rows[name].tolist() for name in ("zone", "income", "age")})
+    by_place = reader.from_array(rows.to_numpy(dtype=object))
+    by_object = reader.from_records(rows.to_dict("records"))
+    for found in (by_name, by_place, by_object):
+        assert list(found.columns) == ["age", "income", "zone"]
+        assert found["age"].dtype == "int64"
+        assert found["income"].tolist() == rows["income"].tolist()
+    assert reader.from_columns({"age": [1.5, None], "income": [1, 2], "zone": ["a", None]})["age"].dtype == float
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"age": [1], "income": [2.0]}, "column 'zone' is missing"),
+        ({"age": [1], "income": [2.0], "zone": ["a"], "zon": ["a"]}, "Did you mean 'zone'"),
+        ({"age": [1, 2], "income": [2.0], "zone": ["a"]}, "differ in length"),
+    ],
+)
+def test_columns_that_do_not_fit_are_named(explainer, columns, said):
+    with pytest.raises(InputError, match=said):
+        RowReader(explainer).from_columns(columns)
+
+
+@pytest.mark.parametrize("instances", [None, [], [[1]], [[1], [1, 2]], [{"age": 3}], "rows"])
+def test_instances_that_are_no_rows_are_refused(explainer, instances):
+    with pytest.raises(InputError):
+        RowReader(explainer).from_records(instances)
+
+
+# A model behind a URL
+
+
+@contextmanager
+def model_server(answer):
+    """An address whose requests `answer(number, body)` answers: a status and JSON or bytes."""
+    seen = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            seen.append(body)
+            status, content = answer(len(seen), body)
+            data = content if isinstance(content, bytes) else json.dumps(content).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", seen
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def as_v2(_number, body):
+    columns = {each["name"]: each["data"] for each in body["inputs"]}
+    found = probabilities(columns)
+    return 200, {
+        "outputs": [{"name": "proba", "shape": [*found.shape], "datatype": "FP64", "data": found.ravel().tolist()}]
+    }
+
+
+def as_v1(_number, body):
+    return 200, {"predictions": probabilities(pd.DataFrame(body["instances"])).tolist()}
+
+
+@pytest.mark.parametrize(("answer", "path"), [(as_v2, "/v2/models/m/infer"), (as_v1, "/v1/models/m:predict")])
+def test_a_model_behind_a_url_is_explained_like_one_in_process(explainer, tmp_path, answer, path):
+    explainer.save(tmp_path / "explainer.zip", model="reference")
+    rows = loans(6, seed=6)
+    with model_server(answer) as (address, seen):
+        loaded = CounterfactualExplainer.load(tmp_path / "explainer.zip", RemoteModel(address + path))
+        before = len(seen)
+        found = loaded.explain(rows)
+        assert len(seen) - before == found.meta["n_predict_calls"]  # all rows of a step in one request
+    assert found.counterfactual.equals(explainer.explain(rows).counterfactual)
+
+
+def test_a_request_that_fails_on_the_way_is_sent_again_and_a_refusal_is_not():
+    def answer(number, body):
+        return (503, {}) if number < 3 else as_v2(number, body)
+
+    with model_server(answer) as (address, seen):
+        model = RemoteModel(f"{address}/v2/models/m/infer", backoff=0.01)
+        assert model.predict(loans(4)).shape == (4, 2)
+        assert len(seen) == 3
+    with model_server(lambda *_: (400, {"error": "no such zone"})) as (address, seen):
+        with pytest.raises(ModelError, match=r"answered 400.*no such zone"):
+            RemoteModel(f"{address}/v2/models/m/infer").predict(loans(4))
+        assert len(seen) == 1
+
+
+def test_a_predictor_that_stays_broken_is_502_and_one_that_is_slow_504():
+    with model_server(lambda *_: (500, b"oops")) as (address, seen):
+        with pytest.raises(PredictorError, match=r"failed \(500: oops\), 3 times") as raised:
+            RemoteModel(f"{address}/v2/models/m/infer", attempts=3, backoff=0.01).predict(loans(1))
+        assert (raised.value.status, len(seen)) == (502, 3)
+    with model_server(lambda *_: (time.sleep(1), (200, {}))[1]) as (address, _):
+        with pytest.raises(PredictorError, match="did not answer in time") as raised:
+            RemoteModel(f"{address}/v2/models/m/infer", timeout=0.1, attempts=2, backoff=0.01).predict(loans(1))
+        assert raised.value.status == 504
+
+
+def test_the_deadline_of_the_search_ends_the_attempts():
+    with model_server(lambda *_: (time.sleep(5), (200, {}))[1]) as (address, _):
+        start = time.monotonic()
+        with calls_until(start + 0.3) as calls, pytest.raises(PredictorError):
+            RemoteModel(f"{address}/v2/models/m/infer", timeout=60).predict(loans(1))
+        assert calls.failure.status == 504
+        assert time.monotonic() - start < 3
+
+
+def test_a_service_says_502_if_its_predictor_fails_in_the_middle(explainer, tmp_path):
+    explainer.save(tmp_path / "explainer.zip", model="reference")
+    state = {"broken": False}
+
+    def answer(number, body):
+        return (500, {}) if state["broken"] else as_v2(number, body)
+
+    with model_server(answer) as (address, _):
+        about = {"url": f"{address}/v2/models/m/infer", "attempts": 1}
+        served = ExplainerService.load(tmp_path / "explainer.zip", limits={}, predictor=about)
+        assert asyncio.run(answered(served, loans(2)))[0].found.all()
+        state["broken"] = True
+        with pytest.raises(ServiceError) as raised:
+            asyncio.run(answered(served, loans(2)))
+        assert raised.value.status == 502
+        state["broken"] = False
+        assert asyncio.run(answered(served, loans(2)))[0].found.all()
+        served.close()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"outputs": []},
+        {"outputs": [{"name": "other", "shape": [3, 2], "data": [0.5] * 6}]},
+        {"outputs": [{"name": "proba", "shape": [9], "data": [0.5] * 9}]},
+        {"outputs": [{"name": "proba", "shape": [3], "data": "abc"}]},
+        {"predictions": [1]},
+        [],
+    ],
+)
+def test_an_answer_that_holds_no_probabilities_is_an_error_of_the_model(body):
+    with model_server(lambda *_: (200, body)) as (address, _), pytest.raises(ModelError, match="model behind the URL"):
+        RemoteModel(f"{address}/v2/models/m/infer", output="proba").predict(loans(3))
+
+
+def test_one_probability_is_two_columns_and_missing_numbers_are_null():
+    answer = {"outputs": [{"name": "p", "shape": [2, 1], "datatype": "FP64", "data": [0.2, 0.9]}]}
+    with model_server(lambda *_: (200, answer)) as (address, seen):
+        model = pickle.loads(pickle.dumps(RemoteModel(f"{address}/v2/models/m/infer", classes=["no", "yes"])))  # noqa: S301
+        found = model.predict(np.array([[1.0, np.nan], [2.0, 3.0]]))
+    np.testing.assert_allclose(found, [[0.8, 0.2], [0.1, 0.9]])
+    assert seen[0]["inputs"][0]["data"] == [1.0, None, 2.0, 3.0]
+    assert model.classes.tolist() == ["no", "yes"]
+
+
+@pytest.mark.parametrize(
+    ("url", "options"),
+    [
+        ("ftp://host/v2/models/m/infer", {}),
+        ("http://host/predict", {}),
+        ("http://host/v2/models/m/infer", {"timeout": 0}),
+        ("http://host/v2/models/m/infer", {"attempts": 0}),
+    ],
+)
+def test_addresses_and_settings_that_make_no_sense_are_refused(url, options):
+    with pytest.raises(ConfigError, match="expected"):
+        RemoteModel(url, **options)
