@@ -24,7 +24,7 @@ from sklearn.preprocessing import OrdinalEncoder
 from cfproto_plugin import CounterfactualExplainer, Features
 from cfproto_plugin.datasets import load_adult
 
-IMAGES = Path(__file__).resolve().parent.parent / "images"
+IMAGES = Path(__file__).resolve().parent
 RULES = Features(immutable=("sex", "race", "native-country", "relationship", "marital-status"), increasing=("age",))
 
 
@@ -112,7 +112,7 @@ KINDS: dict[str, Callable[[], Any]] = {
 
 
 def main(names: list[str]) -> None:
-    """Write docs/images/plot-<name>.png."""
+    """Write docs/pictures/plot-<name>.png."""
     for name in names or KINDS:
         KINDS[name]().savefig(IMAGES / f"plot-{name.replace('_', '-')}.png", dpi=90)
 

@@ -17,7 +17,7 @@ sys.path.insert(0, str(TOP / "tests" / "report"))
 
 from browser import MISSING, chromium, render_widget  # noqa: E402 found through the line above
 
-IMAGES, LINE = TOP / "docs" / "images", 4
+IMAGES, LINE = TOP / "docs" / "pictures", 4
 WIDE, NARROW = {"width": 900, "height": 900}, {"width": 390, "height": 800}
 
 
