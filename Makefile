@@ -2,8 +2,9 @@
 # make test           lint and the whole test suite, in an environment with every framework
 # make quick          lint and the tests that matter while editing, under two minutes
 # make test-pythons   the core's tests in light environments, on each of Python 3.11, 3.12 and 3.13 that is installed
+# make browser        a Chromium for the tests of the HTML report, which are left out without one
 # make test-serve     MLServer, KServe, Ray and Spark, with real servers, each in an environment of its own
-# make docs           the pages, as HTML
+# make docs           the site; runs every program of its gallery, and fails if one does
 # make bench          all benchmarks: our own, and the same models and rows with alibi, DiCE, NICE and treecf, each in an
 #                     environment of its own; bench-own and bench-peers are its halves
 # make bench-answers  what answers are like, ours and the peers', on held-back rows; goes on where it was stopped
@@ -17,7 +18,7 @@ SERVE := mlserver kserve ray spark
 INSTALL := -m pip install -q --no-compile -c $(PINS)
 PYTEST := $(ENV)/bin/python -m pytest -n 2 --dist loadfile
 
-.PHONY: demo test quick test-pythons test-serve lint docs bench bench-own bench-peers bench-answers bench-paper clean
+.PHONY: demo test quick test-pythons test-serve lint browser docs bench bench-own bench-peers bench-answers bench-paper clean
 
 demo: $(DEMO_ENV)/ready
 	$(DEMO_ENV)/bin/cfproto demo
@@ -39,8 +40,13 @@ lint: $(ENV)/ready
 	$(ENV)/bin/ruff format --check .
 	$(ENV)/bin/mypy
 
+browser: $(ENV)/ready
+	$(ENV)/bin/python tests/report/browser.py || $(ENV)/bin/playwright install --with-deps chromium \
+	|| { apt-get update && apt-get install -y --no-install-recommends chromium; }
+
 docs: $(ENV)/ready
-	$(ENV)/bin/mkdocs build --strict -f - < docs/mkdocs.yml
+	cp docs/mkdocs.yml .mkdocs.yml
+	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 TF_CPP_MIN_LOG_LEVEL=3 $(ENV)/bin/mkdocs build --strict -f .mkdocs.yml
 
 bench: bench-own bench-peers
 
@@ -58,7 +64,7 @@ bench-paper: $(ENV)/ready
 
 clean:
 	rm -rf $(ENV) $(DEMO_ENV) .venv-3.* $(SERVE:%=.venv-%) .venv-peers .cache site build dist cfproto-report.html
-	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf docs/generated .mkdocs.yml .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # An environment is made anew when its stamp is older than what it was made from. xgboost-cpu is imported as xgboost and
 # leaves out 470 MB of GPU libraries.

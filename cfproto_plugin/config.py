@@ -20,6 +20,16 @@ _PAPER: dict[str, dict[str, Any]] = {
     "E": {"c_init": 0.0, "gamma": 0.0, "theta": 200.0, "c_steps": 1},
     "F": {"c_init": 0.0, "gamma": 100.0, "theta": 100.0, "c_steps": 1},
 }
+PRESETS: dict[str, dict[str, Any]] = {  # settings that go together, by the name of a classmethod of SearchConfig
+    "close": {
+        "theta": 0.0,
+        "few_changes": 0.0,
+        **dict.fromkeys(("min_typicality", "min_stability", "min_confidence"), 0.0),
+    },
+    "few": {"few_changes": 3.0},
+    "typical": {"theta": 5.0, "few_changes": 0.0},
+    "stable": {"noise": 0.4, "min_confidence": 0.4, "strict": False},
+}
 
 
 @dataclass(frozen=True)
@@ -117,28 +127,27 @@ class SearchConfig:
     @classmethod
     def close(cls, **overrides: Any) -> SearchConfig:
         """As close to the row as the class allows, and nothing else: answers that another model may not agree with."""
-        floors = dict.fromkeys(("min_typicality", "min_stability", "min_confidence"), 0.0)
-        return cls._preset({"theta": 0.0, "few_changes": 0.0, **floors}, overrides)
+        return cls._preset("close", overrides)
 
     @classmethod
     def few(cls, **overrides: Any) -> SearchConfig:
         """As few changed columns as possible: each costs as much as a change of 1.7 standard deviations."""
-        return cls._preset({"few_changes": 3.0}, overrides)
+        return cls._preset("few", overrides)
 
     @classmethod
     def typical(cls, **overrides: Any) -> SearchConfig:
         """Close to a row of the new class, as the paper has it: most columns change."""
-        return cls._preset({"theta": 5.0, "few_changes": 0.0}, overrides)
+        return cls._preset("typical", overrides)
 
     @classmethod
     def stable(cls, **overrides: Any) -> SearchConfig:
         """Farther from the boundary: models that are fitted again mostly agree. All floors are wishes."""
-        return cls._preset({"noise": 0.4, "min_confidence": 0.4, "strict": False}, overrides)
+        return cls._preset("stable", overrides)
 
     @classmethod
-    def _preset(cls, settings: dict[str, Any], overrides: dict[str, Any]) -> SearchConfig:
+    def _preset(cls, name: str, overrides: dict[str, Any]) -> SearchConfig:
         cls._check_names(overrides)
-        return cls(**{**settings, **overrides})
+        return cls(**{**PRESETS[name], **overrides})
 
     @classmethod
     def _check_names(cls, overrides: dict[str, Any]) -> None:

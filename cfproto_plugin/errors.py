@@ -4,6 +4,7 @@ CfprotoError
 ├── InputError (ValueError)            rows, training data, targets or settings that cannot be used
 │   ├── ConfigError                    a value of SearchConfig or Features
 │   ├── FileError                      a saved explainer that is damaged, newer, or not what it says
+│   │   └── WriteError (OSError)       a saved explainer that cannot be written: no space, no permission
 │   └── LineError (IndexError)         a line that an explanation does not have
 ├── ModelError (ValueError)            a model whose output is not what a classifier or an encoder gives
 ├── NotFittedError (RuntimeError)      explain() before fit(), or a model that was not trained
@@ -47,6 +48,10 @@ class ConfigError(InputError):
 
 class FileError(InputError):
     """A saved explainer that cannot be written or read: damaged, newer, too large, or not what it says."""
+
+
+class WriteError(FileError, OSError):
+    """A saved explainer that the system does not write: there is no space, or no permission."""
 
 
 class LineError(InputError, IndexError):

@@ -5,6 +5,7 @@ pandas is imported only where the rows came as a data frame, of any kind, or a f
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import os
@@ -20,17 +21,25 @@ from cfproto_plugin.files.exact_json import as_lists, decode, encode
 from cfproto_plugin.files.schemas import explanation_schema
 from cfproto_plugin.helpers.kinds import cells_of, library_of, load_pandas, take, to_pandas
 from cfproto_plugin.helpers.native import Kind
+from cfproto_plugin.integrations.notebook import what_if
+from cfproto_plugin.integrations.shap import as_shap
 from cfproto_plugin.report import as_html, as_sentence, as_text, number_dtypes, plain_cell
+from cfproto_plugin.report.cohorts import Actions, Summary, found_actions, summarised
+from cfproto_plugin.report.contributions import ORDERS, Contribution, as_records, contributions_of
+from cfproto_plugin.report.document import report_html, write_report
+from cfproto_plugin.report.source import check_source
 from cfproto_plugin.tables.cells import is_missing, key_of
 from cfproto_plugin.tables.geometry import changed, diversity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from cfproto_plugin.protocols import Array
+    from cfproto_plugin.report.source import Source
 
 FORMAT = "cfproto-explanation/1"
-_SHARED = ("classes", "feature_names", "deviations", "meta")  # one for all lines; other fields have one entry each
+_SHARED = ("classes", "feature_names", "deviations", "meta", "_source")  # one for all lines; the others have n entries
 _UNKNOWN: Any = None  # stands for one missing value per line; older JSON lacks some fields
 
 
@@ -93,6 +102,7 @@ class Explanation:
     feature_names: tuple[str, ...] | None
     deviations: Array | None = field(default=None, kw_only=True)
     meta: dict[str, Any]
+    _source: Source | None = field(default=None, kw_only=True)  # neither in JSON nor in pickles
 
     def __post_init__(self) -> None:
         n = len(self.original)
@@ -109,6 +119,16 @@ class Explanation:
         lengths = {f.name: len(getattr(self, f.name)) for f in fields(self) if f.name not in _SHARED}
         if len(set(lengths.values())) > 1:
             raise InputError(f"the fields of an Explanation differ in length: {lengths}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_source": None}
+
+    def __copy__(self) -> Explanation:
+        return replace(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Explanation:
+        own = [f.name for f in fields(self) if f.name != "_source"]
+        return replace(self, **{name: copy.deepcopy(getattr(self, name), memo) for name in own})
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -132,9 +152,19 @@ class Explanation:
         return np.isin(self.status, ("found", "fallback"))
 
     @property
+    def is_changed(self) -> Array:
+        """(n, *shape) bool: the cells that differ, in lines that have a counterfactual."""
+        lines = np.flatnonzero(self.found)
+        differ = np.zeros(np.shape(self.original), dtype=bool)
+        before, after = (to_pandas(take(x, lines)) for x in (self.original, self.counterfactual))
+        told_apart = _holds_objects(before) & _holds_objects(after)  # None and NaN, which only objects can be
+        differ[lines] = changed(_comparable(after, told_apart), _comparable(before, told_apart))
+        return differ
+
+    @property
     def n_changes(self) -> Array:
         """(n,) int: how many cells differ; 0 where there is no counterfactual."""
-        differ = self._changed()
+        differ = self.is_changed
         return np.asarray(differ.sum(axis=tuple(range(1, differ.ndim))))
 
     @property
@@ -144,7 +174,7 @@ class Explanation:
         The mean over the others of the share of changed columns that the two do not have in common: 0 if they change
         the same columns, to other values; 1 if they have none in common.
         """
-        differ = self._changed()
+        differ = self.is_changed
         return diversity(differ.reshape(len(self), math.prod(differ.shape[1:])), self.row)
 
     @property
@@ -158,13 +188,17 @@ class Explanation:
     @property
     def new_class_proba(self) -> tuple[Array, Array]:
         """(n,) each: the probability of the counterfactual's class before and after, NaN where there is none."""
-        is_new = [[new == label for label in self.classes] for new in self.counterfactual_class]
-        chosen = np.array(is_new, dtype=bool).reshape(len(self), len(self.classes))
+        chosen = self.is_new_class()
         probas = (self.original_proba, self.counterfactual_proba)
         before, after = (
             np.where(chosen.any(axis=1), np.where(chosen, proba, 0).sum(axis=1), math.nan) for proba in probas
         )
         return before, after
+
+    def is_new_class(self) -> Array:
+        """(n, k) bool: the class of the counterfactual among `classes`; none of them where there is none."""
+        is_new = [[new == label for label in self.classes] for new in self.counterfactual_class]
+        return np.array(is_new, dtype=bool).reshape(len(self), len(self.classes))
 
     def raise_for_status(self) -> Self:
         """Raise an InputError for the first line with status "error"; return self if there is none."""
@@ -198,11 +232,50 @@ class Explanation:
             feature = at[1:] if names is None else names[at[1]]
             return Change(int(self.row[at[0]]), feature, plain_cell(before[at], dtype), plain_cell(after[at], dtype))
 
-        return [change(tuple(at)) for at in np.argwhere(self._changed()).tolist()]
+        return [change(tuple(at)) for at in np.argwhere(self.is_changed).tolist()]
 
     def changes_frame(self) -> Any:
         """`changes` as a pandas DataFrame with the columns row, feature, before and after."""
         return load_pandas().DataFrame(self.changes(), columns=list(Change._fields))
+
+    def contributions(self, samples: int = ORDERS, seed: int = 0) -> list[Contribution]:
+        """What each change adds to the probability of the new class, line by line in the order of the features.
+
+        Shapley values over the changed features: what a change adds, averaged over all orders in which the changes can
+        be made. Those of a line add up to the difference of `new_class_proba`. A one-hot group is one feature. Up to 8
+        changes they are exact, from all subsets of the changes; beyond that from `samples` random orders drawn by
+        `seed`, with their standard error. NaN in a line where the model fails for some changes without the others.
+        """
+        return as_records(self, contributions_of(self, samples, seed))
+
+    def contributions_frame(self, samples: int = ORDERS, seed: int = 0) -> Any:
+        """`contributions` as a pandas DataFrame with the columns of `Contribution`."""
+        return load_pandas().DataFrame(self.contributions(samples, seed), columns=list(Contribution._fields))
+
+    def to_shap(self, values: str = "contributions", *, samples: int = ORDERS, seed: int = 0) -> Any:
+        """A `shap.Explanation` that SHAP's own plots draw, one line each.
+
+        values: "contributions", from the probability of the new class at the original (base_values) to that at the
+        counterfactual, or "delta", counterfactual minus original, 1 for a changed category or a missing cell that was
+        filled. Lines without a counterfactual are zeros. data holds the originals as numbers, display_data as they are;
+        of a single line it tells what changes. samples, seed: as in `contributions`.
+        """
+        return as_shap(self, values, samples, seed)
+
+    def as_background(self) -> Any:
+        """The counterfactuals as background data of a SHAP explainer: an array, or a pandas frame with the dtypes of x.
+
+        Only lines that have one. SHAP values then tell how a row differs from the rows that the model decides
+        otherwise about.
+        """
+        lines = np.flatnonzero(self.found)
+        if not len(lines):
+            raise InputError("no line has a counterfactual, and so there is no background")
+        rows, original = (to_pandas(take(x, lines)) for x in (self.counterfactual, self.original))
+        if library_of(original) is None:
+            return rows.astype(original.dtype) if original.dtype.kind in "iufb" else rows
+        numbers = {name: d for name, d in original.dtypes.items() if isinstance(d, np.dtype) and d.kind in "iufb"}
+        return rows.astype(numbers)
 
     def to_frame(self) -> Any:
         """One line per counterfactual, as a frame of the kind of x and with its index; for arrays a pandas DataFrame.
@@ -239,7 +312,7 @@ class Explanation:
 
     def to_json(self) -> str:
         """Strict JSON that `from_json` reads back exactly: dtypes, missing and infinite values, labels and frames."""
-        content = {f.name: encode(getattr(self, f.name), f.name) for f in fields(self)}
+        content = {f.name: encode(getattr(self, f.name), f.name) for f in fields(self) if f.name != "_source"}
         return json.dumps({"format": FORMAT, **content}, allow_nan=False, default=as_lists)
 
     @staticmethod
@@ -263,17 +336,107 @@ class Explanation:
                 f"this JSON has the format {found!r}; expected {FORMAT!r}, as Explanation.to_json() writes it"
             )
         try:
-            return cls(**{name: decode(value) for name, value in content.items()})
+            return cls(**{name: decode(value) for name, value in content.items()}, _source=None)
         except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
             raise InputError(
                 f"this explanation is damaged ({error}); write it again with Explanation.to_json()"
             ) from error
+
+    def with_explainer(self, explainer: Any) -> Explanation:
+        """The same with the explainer that made it, which a file and a pickle do not keep.
+
+        `contributions` and pictures ask its model again. InputError if it has other columns or classes, or a model that
+        gives the originals other probabilities.
+        """
+        make = getattr(explainer, "source_for", None)
+        if make is None:
+            raise InputError(f"explainer is {type(explainer).__name__}; expected a fitted CounterfactualExplainer")
+        source: Source = make(self.original)
+        check_source(source, self)
+        return replace(self, _source=source)
+
+    @property
+    def source(self) -> Source:
+        """What can be asked of the explainer afterwards: `probabilities(rows)`, `labels(rows)`, `training()` and more.
+
+        InputError if the explanation was read from a file or a pickle; see `with_explainer`.
+        """
+        if self._source is None:
+            raise InputError(
+                "this explanation was read from a file or a pickle, which keeps no model; give it back by "
+                "e = e.with_explainer(explainer)"
+            )
+        return self._source
 
     def sentence(self, line: int = 0) -> str:
         """A line in words: Had income been 2811 instead of 2481, the model would have said granted (53 %)."""
         if len(chosen := self[line]) != 1:
             raise InputError(f"line is {line!r}, which are {len(chosen)} lines; expected the number of one")
         return as_sentence(chosen)
+
+    def to_html(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        title: str = "Counterfactual explanations",
+        what_if: bool | int = 100,
+    ) -> Path | str:
+        """Write a report for a browser: one HTML file that loads nothing; return its path, or its text without a path.
+
+        what_if: for how many lines readers can switch single changes on and off; True is all. The model is asked about
+        2^k rows for each line of k changes, about k rows if k is above 8. Without a model, as after `from_json`, and
+        for images that is left out.
+        """
+        if path is None:
+            return report_html(self, title, what_if=what_if)
+        return write_report(self, path, title, what_if=what_if)
+
+    def what_if(self, line: int = 0, *, features: str | Sequence[str] | None = None) -> Any:
+        """A widget for notebooks: sliders for the changed features of a line, and the model asked again.
+
+        features: names of others to offer too, or "all". Needs anywidget: pip install 'cfproto-plugin[notebook]'.
+        """
+        return what_if(self, line, features)
+
+    def summary(self, by: Any = None) -> Summary:
+        """Which columns change, how often, how far and in which direction, for all rows and by class.
+
+        by: a column of the rows, or an array or Series of one value per row: also for each of its groups, with the
+        median distance and the share of rows without an answer. More than ten different numbers are cut at their
+        quartiles, missing values are a group of their own.
+        """
+        return summarised(self, by)
+
+    def actions(self, k: int = 3, *, max_changes: int = 3, target: Any = None) -> Actions:
+        """At most k actions that flip as many of the rows as possible, each confirmed by the model on every row.
+
+        An action is made of at most max_changes changes that the answers have in common: a number at least, at most or
+        by so much, a category to a value. The first flips the most rows, the next the most of the rest; rules hold on
+        every row that counts. target: the classes that count; default: those of the answers. The rows are those
+        explained that are not in the target: choose a cohort with e[e.original_class == "refused"].
+        """
+        return found_actions(self, self.source, k, max_changes, target)
+
+    def plot(
+        self,
+        kind: str | None = None,
+        *,
+        by: Any = None,
+        column: Any = None,
+        shape: tuple[int, ...] | None = None,
+        figure: Any = None,
+    ) -> Any:
+        """A picture as a matplotlib Figure, which needs no display; default: the one that fits.
+
+        kind: "changes", one line of a table before and after, over what is typical of the new class; "images";
+        "cohort", what changes in many rows, how often and which way (by: a group, as in `summary`); "comparison", the
+        answers of one row side by side; "path", the model's probability on the way from one row to the prototype;
+        "embedding", how alike the search takes the categories of a column to be (column: its name). shape: of an image
+        whose rows are vectors. figure: a Figure or SubFigure to draw in.
+        """
+        from cfproto_plugin.report.plots import plot
+
+        return plot(self, self._source, kind, by=by, column=column, shape=shape, figure=figure)
 
     def __repr__(self) -> str:
         return as_text(self, shutil.get_terminal_size().columns)
@@ -295,15 +458,6 @@ class Explanation:
         if np.isnan(self.lower_bound).all():
             return {}
         return {"objective": self.objective, "lower_bound": self.lower_bound, "gap": self.gap}
-
-    def _changed(self) -> Array:
-        """(n, *shape) bool: the cells that differ, in lines that have a counterfactual."""
-        lines = np.flatnonzero(self.found)
-        differ = np.zeros(np.shape(self.original), dtype=bool)
-        before, after = (to_pandas(take(x, lines)) for x in (self.original, self.counterfactual))
-        told_apart = _holds_objects(before) & _holds_objects(after)  # None and NaN, which only objects can be
-        differ[lines] = changed(_comparable(after, told_apart), _comparable(before, told_apart))
-        return differ
 
 
 def _is_name(text: Any) -> bool:

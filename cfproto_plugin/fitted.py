@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cfproto_plugin.config import SearchConfig
-from cfproto_plugin.errors import ConfigError
+from cfproto_plugin.errors import ConfigError, NotFittedError
 from cfproto_plugin.features import Features
 from cfproto_plugin.helpers.frames import check_known_columns
 from cfproto_plugin.plugins import Adapted, adapted, fitted_provider, make, own_copy, registry, space_of
@@ -155,6 +155,13 @@ class Fitted:
         return dict(self.noise).get(dtype.name, self.noise[0][1])
 
 
+def require_fitted(fitted: Fitted | None) -> Fitted:
+    """What `fit` learned, or an error if it was not called."""
+    if fitted is None:
+        raise NotFittedError("this explainer has seen no data; call explainer.fit(X_train) first")
+    return fitted
+
+
 def make_provider(
     prototypes: str | PrototypeProvider, config: SearchConfig, encoder: Adapted | None, seed: int
 ) -> PrototypeProvider:
@@ -264,8 +271,8 @@ def check_certifiable(what: str, model: Adapted, columns: Columns, *, encoders: 
     if model.trees is None:
         raise ConfigError(
             f"{what} needs the trees of the model, and {model.owner} does not give them. Adapters that do have "
-            "trees(): XGBoost's (no splits by category), scikit-learn's for trees, forests, bagging and boosting of "
-            "trees, and those of plugins that offer it. Leave it out, or use such a model"
+            "trees(): XGBoost's (splits by category from version 3.1 on), scikit-learn's for trees, forests, bagging "
+            "and boosting of trees, and those of plugins that offer it. Leave it out, or use such a model"
         )
     if model.labels is not None:
         raise ConfigError(f"{what} needs a model that decides for its largest probability, and {model.owner} does not")

@@ -6,7 +6,7 @@ Protocols and plain records only: nothing here knows a framework, a loss or a se
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
@@ -146,7 +146,11 @@ class CategoryDistance(Protocol):
 
 
 class Tree(NamedTuple):
-    """One binary tree as arrays with an entry per node; node 0 is the root."""
+    """One binary tree as arrays with an entry per node; node 0 is the root.
+
+    A node that splits by category has no threshold (NaN) and an entry in `right_codes`. The code of a value is its
+    whole part; a negative value has none and goes to the left.
+    """
 
     column: Array  # (nodes,) int: the column that the node splits, -1 at a leaf
     threshold: Array  # (nodes,) float
@@ -154,6 +158,7 @@ class Tree(NamedTuple):
     right: Array  # (nodes,) int: the child for values above it
     missing_left: Array  # (nodes,) bool: whether a missing value goes to the left
     value: Array  # (nodes, m) float: what a leaf adds to the scores; the rows of inner nodes are not used
+    right_codes: Mapping[int, Array] | None = None  # by node that splits by category: the codes that go to the right
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,6 +173,8 @@ class TreeEnsemble:
     dtype: in which rows are compared with thresholds: "float32" or "float64".
     divisor: the number of trees where they are averaged, 1 where they are added.
     missing: a value that stands for a missing one, beside NaN.
+    categories: by column that is split by category, its cells in the order of their codes, where a frame holds cells
+        such as "red"; a column that is not among them holds the codes themselves.
     """
 
     trees: tuple[Tree, ...]
@@ -178,6 +185,7 @@ class TreeEnsemble:
     dtype: Literal["float32", "float64"]
     divisor: float = 1.0
     missing: float = math.nan
+    categories: Mapping[int, tuple[Any, ...]] | None = None
 
 
 @dataclass(frozen=True)

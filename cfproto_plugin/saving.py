@@ -22,7 +22,7 @@ from cfproto_plugin.fitted import Fitted, Models
 from cfproto_plugin.plugins import adapted
 from cfproto_plugin.protocols import Array
 
-SETTINGS = (*("model", "adapter", "encoder", "autoencoder", "prototypes", "distance", "features", "search", "seed"),)
+_SETTINGS = ("model", "adapter", "encoder", "autoencoder", "prototypes", "distance", "features", "search", "seed")
 _TRANSFORMS = ("encoder", "autoencoder")
 _EXAMPLES = 8  # training rows by which an encoder or autoencoder is known
 _ROUNDING = 1e-5  # relative difference of their outputs that another machine or version may make
@@ -32,6 +32,8 @@ def as_path(path: Any) -> Path:
     """The path of a file or folder."""
     if not isinstance(path, (str, os.PathLike)) or not isinstance(os.fspath(path), str):
         raise InputError(f"path is {shown(path)}; expected text or a pathlib.Path")
+    if not os.fspath(path) or "\0" in os.fspath(path):
+        raise InputError(f"path is {shown(path)}; expected the name of a file or folder")
     return Path(path)
 
 
@@ -46,6 +48,11 @@ def check_handed(functions: Any, trusted: Any, max_bytes: Any) -> tuple[str, ...
     if not is_count(max_bytes, 1):
         raise InputError(f"max_bytes is {shown(max_bytes)}; expected a whole number of at least 1")
     return tuple(names)
+
+
+def settings_of(explainer: Any) -> dict[str, Any]:
+    """The arguments that make an explainer like this one."""
+    return {name: getattr(explainer, name) for name in _SETTINGS}
 
 
 def save(settings: dict[str, Any], fitted: Fitted, path: Path, how: How) -> Saved:
@@ -67,7 +74,7 @@ def save(settings: dict[str, Any], fitted: Fitted, path: Path, how: How) -> Save
 def load(path: Path, handed: Handed, max_bytes: int) -> tuple[dict[str, Any], Fitted]:
     """The settings of a saved explainer, and what it knows."""
     record = read_record(path, handed, max_bytes)
-    settings = {name: getattr(record, name) for name in SETTINGS}
+    settings = settings_of(record)
     check_models(record.model, record.adapter, record.encoder, record.autoencoder)
     check_parts(record.prototypes, record.distance)
     check_seed(record.seed)

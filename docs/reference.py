@@ -19,6 +19,10 @@ from cfproto_plugin import (
     plugins,
     protocols,
 )
+from cfproto_plugin.integrations import mlflow
+from cfproto_plugin.integrations.alibi import CounterfactualProto
+from cfproto_plugin.report.cohorts import Action, Actions, FeatureRecord, GroupRecord, Summary
+from cfproto_plugin.search.clock import Done
 from cfproto_plugin.search.proofs.certificate import Certificate
 
 FOLDER = Path(__file__).parent
@@ -59,9 +63,25 @@ def api_page() -> str:
             _part(Features, "Pass it as `CounterfactualExplainer(..., features=...)`, or to `explain` for one call."),
             _part(SearchConfig, "Pass it as `CounterfactualExplainer(..., search=...)`."),
             _part(Explanation, "What `explain` returns. `e[i]` takes a number, a slice, a list or a mask."),
+            _part(Summary, "What `e.summary()` returns."),
+            _part(GroupRecord, "A line of `summary.groups`."),
+            _part(FeatureRecord, "A line of `summary.features`."),
+            _part(Actions, "What `e.actions()` returns; it has a length and can be iterated over."),
+            _part(Action, "One of them."),
+            _part(Done, "What a function given as `progress` is called with: a float."),
             _part(Certificate, "What `certificate` returns."),
+            _functions(mlflow, "MLflow", "In `cfproto_plugin.integrations.mlflow`: [how to use them](mlflow.md)."),
+            _part(CounterfactualProto, "In `cfproto_plugin.integrations.alibi`: [coming from alibi](coming-from.md)."),
         ]
     )
+
+
+def _functions(module: Any, title: str, intro: str) -> str:
+    """The functions that a module offers."""
+    parts = [f"## {title}\n\n{intro}\n"]
+    for name in module.__all__:
+        parts += [_code(_called(getattr(module, name))), _listed(getattr(module, name))]
+    return "\n".join(parts)
 
 
 def _part(item: type, intro: str) -> str:
@@ -80,7 +100,7 @@ def _called(item: Any) -> str:
     """The call with its parameters, one per line if they are many. An Explanation is not made by hand: no defaults."""
     lines, keywords = [], False
     for parameter in inspect.signature(item).parameters.values():
-        if parameter.name == "self":
+        if parameter.name == "self" or parameter.name.startswith("_"):
             continue
         if parameter.kind is parameter.KEYWORD_ONLY and not keywords and not dataclasses.is_dataclass(item):
             lines, keywords = [*lines, "*"], True

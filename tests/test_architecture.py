@@ -19,7 +19,8 @@ TOP = Path(__file__).parent.parent
 CORE, ADAPTERS = "cfproto_plugin", "adapters/cfproto_adapters"
 
 # A part may import the parts on the lines above its own, and nothing else; inside a part everything but a cycle is
-# allowed. "search" stands for the modules at the ground of that package: those of SEARCH.
+# allowed. "search" stands for the modules at the ground of that package: those of SEARCH. An integration that is called
+# by the result of `explain` has a line of its own.
 ALLOWED = """
 errors protocols checks
 config features hookspecs helpers
@@ -33,9 +34,11 @@ search.solve
 search.proofs
 search.several
 report files
+integrations.shap integrations.notebook
 explanation
 fitted
-lines saving
+lines saving asking
+call result
 explainer
 cfproto_plugin
 metrics datasets integrations
@@ -49,21 +52,16 @@ SEARCH |= {"noise", "boundary", "fingerprint", "parts", "training"}
 
 MODULES = {
     *("explainer", "explanation", "fitted", "config", "features", "errors", "protocols", "hookspecs", "datasets"),
-    *("checks", "arguments", "lines", "saving"),
+    *("checks", "arguments", "asking", "call", "lines", "result", "saving"),
 }
 PACKAGES = {part for part in RANK if "." not in part} - MODULES - {CORE}
 PUBLIC = {CORE, f"{CORE}.protocols", f"{CORE}.errors", f"{CORE}.helpers"}  # what adapters see
 
 FRAMEWORKS = {"torch", "tensorflow", "keras", "xgboost", "lightgbm", "onnxruntime", "catboost", "jax"}
 OPTIONAL = FRAMEWORKS | {"pandas", "matplotlib"}
-TOOLS = {
-    "mlflow",
-    "mlserver",
-    "kserve",
-    "ray",
-    "dask",
-    "pyspark",
-}  # that a folder or module of integrations is made for
+# what a folder or module of integrations is made for
+TOOLS = {"mlflow", "shap", "captum", "anywidget", "mlserver", "kserve", "ray", "dask", "pyspark"}
+HOMES = {"anywidget": "notebook"}  # of a tool whose integration has another name
 IMPORTERS = {"import_module", "__import__", "find_spec"}
 PROTOCOLS = {"ModelAdapter", "GradientAdapter", "Capabilities", "PrototypeProvider", "CategoryDistance"}
 CAPABILITIES = {
@@ -147,7 +145,7 @@ def part(module: str) -> str:
         return CORE
     if names[0] == "search" and len(names) > 1:
         return "search" if names[1] in SEARCH else f"search.{names[1]}"
-    return names[0]
+    return ".".join(names[:2]) if ".".join(names[:2]) in RANK else names[0]
 
 
 def wrong_edges(top: Path) -> list[str]:
@@ -188,7 +186,8 @@ def tools_outside_integrations(top: Path) -> list[str]:
         str(edge)
         for source in sources(top)
         for edge in imports(source)
-        if (tool := edge.target.split(".")[0]) in TOOLS and source.module.split(".")[1:3] != ["integrations", tool]
+        if (tool := edge.target.split(".")[0]) in TOOLS
+        and source.module.split(".")[1:3] != ["integrations", HOMES.get(tool, tool)]
     ]
 
 

@@ -71,7 +71,11 @@ def test_the_ten_lines_and_the_settings_of_the_readme_run(tmp_path, monkeypatch)
         "explanation.md",
         "rules.md",
         "proofs.md",
+        "coming-from.md",
         pytest.param("files.md", marks=pytest.mark.needs("skops")),
+        pytest.param("reports.md", marks=pytest.mark.needs("anywidget")),
+        pytest.param("cohorts.md", marks=pytest.mark.needs("matplotlib")),
+        pytest.param("pictures.md", marks=pytest.mark.needs("matplotlib")),
         pytest.param("serving.md", marks=pytest.mark.needs("xgboost")),
         pytest.param("datasets.md", marks=[pytest.mark.needs("xgboost"), pytest.mark.needs("pyarrow")]),
     ],
@@ -110,16 +114,34 @@ def test_the_code_of_the_page_on_mlflow_runs_with_the_server_that_it_starts(tmp_
             mlflow.set_tracking_uri(before)
 
 
+@pytest.mark.slow
+@pytest.mark.needs("shap", "captum", "torch", "matplotlib")
+def test_the_code_of_the_page_on_shap_and_captum_runs_and_prints_what_it_says(tmp_path, monkeypatch):
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
+    mpl.use("Agg")
+    try:
+        assert run(TOP / "docs" / "shap-and-captum.md", tmp_path, monkeypatch) == 6
+    finally:
+        plt.close("all")
+
+
 def test_no_page_has_code_that_is_not_run():
     ran = {
+        "cohorts.md",
         "index.md",
         "explanation.md",
+        "pictures.md",
         "rules.md",
         "files.md",
         "proofs.md",
+        "reports.md",
         "adult.md",
         "command-line.md",
         "mlflow.md",
+        "shap-and-captum.md",
+        "coming-from.md",
         "serving.md",
         "datasets.md",
     }
@@ -198,7 +220,9 @@ def test_calls_and_closeness_in_the_readme_are_those_of_the_committed_comparison
     found = {(line["data"], line["model"], line["method"]): line for line in results("peers")}
 
     def over_cases(field, of, model=None):
-        return [of(line[field]) for (_, kind, method), line in found.items() if method == "ours" and kind == model]
+        return [
+            of(line[field]) for (_, kind, method), line in found.items() if method == "ours, close" and kind == model
+        ]
 
     def closeness(method):
         real = {key[:2]: statistics.median(line["nn5"]) for key, line in found.items() if key[2] == "NICE none"}
@@ -209,7 +233,7 @@ def test_calls_and_closeness_in_the_readme_are_those_of_the_committed_comparison
         (min(over_cases("calls", min, m)), max(over_cases("calls", max, m))) for m in ("xgboost", "forest")
     )
     assert f"takes {trees[0]} to {trees[1]} of XGBoost and {forest[0]} to {forest[1]} of a random forest" in readme
-    assert f"class is {closeness('ours')} that of the nearest real row" in readme
+    assert f"class is {closeness('ours, close')} that of the nearest real row" in readme
     assert f"With `polish=0` it is {closeness('ours, no polish')} (" in readme
 
 

@@ -278,9 +278,23 @@ def test_time_budget_returns_what_was_found_so_far(golden):
 @pytest.mark.parametrize("search", [SearchConfig(), SearchConfig(method="fista", theta=20.0, max_iterations=40)])
 def test_progress_reaches_one_and_never_falls(forest, cancer, held_back, search):
     seen = []
-    CounterfactualExplainer(forest, search=search).fit(cancer[0][:450]).explain(held_back, progress=seen.append)
+    explainer = CounterfactualExplainer(forest, search=search).fit(cancer[0][:450])
+    e = explainer.explain(held_back, progress=seen.append)
     assert seen[-1] == pytest.approx(1)
     assert seen == sorted(seen)
+    assert {done.rows for done in seen} == {len(held_back)}
+    assert [done.done for done in seen] == sorted(done.done for done in seen)
+    assert seen[-1].done == len(held_back)
+    assert seen[-1].found == e.found.sum() > 0
+
+
+def test_progress_counts_rows_that_need_no_search_from_the_start(explainer, held_back, forest):
+    seen, label = [], forest.predict(held_back[:1])[0]
+    e = explainer.explain(held_back[:6], target=label, progress=seen.append)
+    there = int((e.n_changes == 0).sum())
+    assert 0 < there < 6
+    assert all(done.found >= there and done.done >= there for done in seen)
+    assert (seen[-1].done, seen[-1].found) == (6, e.found.sum())
 
 
 def test_progress_bar_goes_to_the_terminal_only_when_asked(explainer, held_back, capsys):

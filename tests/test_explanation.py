@@ -24,7 +24,7 @@ from cfproto_plugin.search.how import How
 from cfproto_plugin.tables.geometry import changed
 
 DOCS = Path(__file__).parent.parent / "docs"
-SHARED = {"classes", "feature_names", "deviations", "meta"}
+SHARED = {"classes", "feature_names", "deviations", "meta", "_source"}
 LINE_FIELDS = [f.name for f in dataclasses.fields(Explanation) if f.name not in SHARED]
 
 

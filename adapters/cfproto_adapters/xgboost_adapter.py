@@ -32,7 +32,7 @@ from cfproto_adapters.xgboost_parts.models import (
     name,
     without_stack_trace,
 )
-from cfproto_adapters.xgboost_parts.saved import is_plain, one_tree
+from cfproto_adapters.xgboost_parts.saved import categories_of, is_plain, one_tree, splits_by_category
 from cfproto_plugin import AdapterSpec, hookimpl
 from cfproto_plugin.errors import ModelError
 from cfproto_plugin.helpers import (
@@ -185,11 +185,15 @@ class XGBoostTreeAdapter(XGBoostAdapter):
         self._in_place = in_place(self._booster, self._iterations, self._missing, margin=self._margin)
 
     def trees(self) -> TreeEnsemble | None:
-        """Return the trees; None if they split by categories or have leaves of several values, and for hinge models."""
+        """Return the trees.
+
+        None if leaves have several values, for hinge models, and if it is not known which category has which code: for
+        categories with letters beyond ASCII, and before XGBoost 3.1.
+        """
         return self._ensemble if self._ensemble_is_exact else None
 
     def thresholds(self) -> list[Array] | None:
-        """Return the t of the splits x < t by column where `trees` has none to tell; categories have none."""
+        """Return the t of the splits x < t by column where `trees` gives none; categories have none."""
         return None if self._ensemble_is_exact else tree_thresholds(self._ensemble)
 
     @cached_property
@@ -206,14 +210,17 @@ class XGBoostTreeAdapter(XGBoostAdapter):
     @cached_property
     def _ensemble_is_exact(self) -> bool:
         """Whether it gives what the model gives; tried on a row too, because how a base score is saved has changed."""
-        if self._objective == "binary:hinge" or not all(map(is_plain, self._model["trees"])):
+        trees = self._model["trees"]
+        if self._objective == "binary:hinge" or not all(map(is_plain, trees)):
+            return False
+        if categories_of(self._model) is None and any(map(splits_by_category, trees)):
             return False
         row = np.zeros((1, self._n_columns))
         return np.allclose(tree_probabilities(self._ensemble, row), self.predict(row), rtol=0, atol=1e-5)
 
     @cached_property
     def _ensemble(self) -> TreeEnsemble:
-        """The trees in use: x < t in float32 to the left. Splits by category are not among them."""
+        """The trees in use: x < t in float32 to the left."""
         model = self._model
         rounds = model["iteration_indptr"]
         used = slice(rounds[self._iterations[0]], rounds[self._iterations[1] or -1])
@@ -227,6 +234,7 @@ class XGBoostTreeAdapter(XGBoostAdapter):
             equal_left=False,
             dtype="float32",
             missing=self._missing,
+            categories=categories_of(model),
         )
 
     def _base(self) -> Array:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from cases import Case
 
+PROOF_SECONDS = 20.0  # of a row, for methods that prove
+
 Explain = Callable[[np.ndarray], "np.ndarray | None"]
 
 
@@ -16,7 +18,8 @@ class Method:
     """`prepare(case)` fits and returns row -> counterfactual; `batch(case)` the same for many rows at once.
 
     rows: how many of the held-back rows. rounds: how often the whole is measured; slow methods once. many: also time a
-    thousand rows in one call. A function that counts its predict calls says how many as its attribute `calls`.
+    thousand rows in one call. A function that counts its predict calls says how many as its attribute `calls`, and one
+    that proves answers whether the last is proved to be the best as `proved`.
     """
 
     name: str

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from cases import Case
-from method import Explain, Method
+from method import PROOF_SECONDS, Explain, Method
 from treecf import Explainer, Target, TreecfWarning
 
 PACKAGES = ("treecf", "numpy", "scikit-learn", "xgboost-cpu")
@@ -26,13 +27,15 @@ def _explainer(case: Case) -> Explainer:
     return Explainer(case.model, background=case.train, normalizers=case.scale)
 
 
-def _with(**settings: str) -> Callable[[Case], Explain]:
+def _with(**settings: Any) -> Callable[[Case], Explain]:
     def prepare(case: Case) -> Explain:
         explainer = _explainer(case)
 
         def explain(row: np.ndarray) -> np.ndarray | None:
             wanted = 1 - int(case.proba(row[None]).argmax())
             found = explainer.explain(row, _target(case, wanted), seed=0, **settings)
+            if "backend" in settings:
+                explain.proved = getattr(found, "proof", None) == "optimal"  # type: ignore[attr-defined]
             return getattr(found, "x_cf", None)
 
         return explain
@@ -59,5 +62,5 @@ def _batch(case: Case) -> Explain:
 
 METHODS = (
     Method("treecf", _with(), batch=_batch, many=True),
-    Method("treecf exact", _with(backend="exact"), rows=5, rounds=1),
+    Method("treecf exact", _with(backend="exact", time_budget_s=PROOF_SECONDS), rows=10, rounds=1),
 )

@@ -1,6 +1,7 @@
 """Side by side with other libraries, on the same models and rows: `make bench-peers`.
 
-`run.py dice treecf` measures only those again and keeps the others; `run.py --page` writes the page anew.
+`run.py dice treecf` measures only those again and keeps the others, `run.py "treecf exact"` only that method of its
+peer; `run.py --page` writes the page anew.
 
 Every peer lives in an environment of its own under .venv-peers and runs in a process of its own. The quick ones are
 measured in three rounds that take turns, so that other work on the machine does not fall on one of them alone. Writes
@@ -51,17 +52,19 @@ def environment(peer: str) -> Path:
     return python
 
 
-def measure(peer: str, python: Path, number: int) -> dict[str, Any]:
+def measure(peer: str, python: Path, number: int, methods: list[str]) -> dict[str, Any]:
     """One round of one peer, in its own process."""
     print(f"{peer}, round {number + 1}", flush=True)
     output = WORK / f"{peer}.json"
-    command = [python, HERE / "worker.py", peer, WORK, str(number), output]
+    command = [python, HERE / "worker.py", peer, WORK, str(number), output, *methods]
     subprocess.run(command, check=True, env=os.environ | ONE_THREAD)
     return json.loads(output.read_text())
 
 
-def run(peers: list[str]) -> dict[str, Any]:
-    """All rounds, judged."""
+def run(names: list[str]) -> dict[str, Any]:
+    """All rounds of the named peers and methods, judged."""
+    peers = list(dict.fromkeys(map(peer_of, names)))
+    methods = [name for name in names if name not in PEERS]
     pythons = {peer: environment(peer) for peer in peers}
     build(WORK)
     rounds: dict[tuple[str, str, str], list[dict[str, Any]]] = defaultdict(list)
@@ -70,16 +73,21 @@ def run(peers: list[str]) -> dict[str, Any]:
         for peer, python in pythons.items():
             if number and peer in ONCE:
                 continue
-            answer = measure(peer, python, number)
+            answer = measure(peer, python, number, methods)
             versions |= {f"{peer}: {package}": found for package, found in answer["versions"].items()}
             for line in answer["results"]:
                 rounds[line["data"], line["model"], line["method"]].append(line)
     return {
         "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
-        "command": " ".join(["python benchmarks/peers/run.py", *(peers if len(peers) < len(PEERS) else ())]),
+        "command": " ".join(["python benchmarks/peers/run.py", *(map(repr, names) if len(peers) < len(PEERS) else ())]),
         "versions": versions,
         "lines": [merge(load(WORK, data, kind), lines) for (data, kind, _), lines in rounds.items()],
     }
+
+
+def peer_of(name: str) -> str:
+    """The peer of that name, or the one whose methods begin with its name."""
+    return next((peer for peer in PEERS if name.lower().replace(",", " ").split()[0] == peer), name)
 
 
 def renewed(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
@@ -97,7 +105,7 @@ def main(names: list[str]) -> None:
     """Run those named, all without a name."""
     os.environ.update(ONE_THREAD)
     if names != ["--page"]:
-        unknown = [name for name in names if name not in PEERS]
+        unknown = [name for name in names if peer_of(name) not in PEERS]
         if unknown:
             sys.exit(f"there is no peer {', '.join(unknown)}; there are {', '.join(PEERS)}")
         result = run(names or list(PEERS))

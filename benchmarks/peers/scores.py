@@ -40,6 +40,8 @@ def merge(case: Case, rounds: list[dict[str, Any]]) -> dict[str, Any]:
         return line | {"error": first["error"]}
     line["ms"] = np.median([one["ms"] for one in rounds], axis=0).tolist()
     line["calls"] = first["calls"]
+    if None not in first["proved"]:
+        line["proved"] = first["proved"]
     if "batch_ms" in first:
         line["batch_ms"] = float(np.median([one["batch_ms"] for one in rounds]))
     if "many_ms" in first:

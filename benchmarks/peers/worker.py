@@ -1,4 +1,4 @@
-"""Measure one peer in its own environment: `python worker.py <peer> <folder> <round> <output>`.
+"""Measure one peer in its own environment: `python worker.py <peer> <folder> <round> <output> [method ...]`.
 
 Writes what every method gave and how long it took; nothing is judged here. What a method raises is kept as its answer.
 """
@@ -35,11 +35,13 @@ def one_by_one(method: Method, case: Case) -> dict[str, Any]:
     explain = method.prepare(case)
     if method.rounds > 1:
         explain(case.many[0])
-    answers, calls = [], []
+    answers, calls, proved = [], [], []
     for row in case.rows[: method.rows]:
         answers.append(timed(explain, row))
         calls.append(getattr(explain, "calls", None))
-    return {"ms": [ms for _, ms in answers], "found": [plain(found) for found, _ in answers], "calls": calls}
+        proved.append(getattr(explain, "proved", None))
+    times, found = [ms for _, ms in answers], [plain(found) for found, _ in answers]
+    return {"ms": times, "found": found, "calls": calls, "proved": proved}
 
 
 def together(method: Method, case: Case, rows: np.ndarray) -> float:
@@ -63,13 +65,14 @@ def measure(method: Method, case: Case, number: int) -> dict[str, Any]:
     return result
 
 
-def main(peer: str, folder: Path, number: int, output: Path) -> None:
-    """All methods of the peer that take part in this round, on all cases."""
+def main(peer: str, folder: Path, number: int, output: Path, names: list[str]) -> None:
+    """The methods of the peer that take part in this round, on all cases; with names only these."""
     module = importlib.import_module(f"peer_{peer}")
     results = []
     for data, kind in CASES:
         case = load(folder, data, kind)
         todo = [method for method in module.METHODS if number < method.rounds]
+        todo = [method for method in todo if not names or method.name in names]
         results += [_told(measure(method, case, number)) for method in todo]
     versions = {package: version(package) for package in module.PACKAGES}
     output.write_text(json.dumps({"versions": versions, "results": results}))
@@ -82,4 +85,4 @@ def _told(result: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4]))
+    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4]), sys.argv[5:])

@@ -9,8 +9,8 @@ import click
 
 from cfproto_plugin.cli.fitting import saying_warnings, several, warn, working
 from cfproto_plugin.cli.models import load_model
-from cfproto_plugin.cli.rules import PRESETS
 from cfproto_plugin.cli.targets import TARGET, asked_classes
+from cfproto_plugin.config import PRESETS
 from cfproto_plugin.report import counted
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class _Workers(click.ParamType[Any]):
 @several("--trust", "trusted", "NAME", "A type or function that the saved explainer may restore.")
 @TARGET
 @click.option("-n", "--n", default=1, show_default=True, type=_COUNT, help="Counterfactuals per row.")
-@click.option("--preset", type=click.Choice(PRESETS), help="Settings in place of those of the explainer.")
+@click.option("--preset", type=click.Choice([*PRESETS]), help="Settings in place of those of the explainer.")
 @click.option("--time-budget", type=float, metavar="SECONDS", help="Per block: return the best found in this time.")
 @several("--keep", "keep", "COLUMN", "A column that the answers have too, such as a key.")
 @click.option("--block-rows", default=1000, show_default=True, type=_COUNT, help="Rows per file of answers, at most.")

@@ -14,6 +14,7 @@ import click
 from cfproto_plugin.cli import rules as rule_files
 from cfproto_plugin.cli.models import feature_names, load_model, one_paragraph, reason
 from cfproto_plugin.cli.tables import is_text, read_table, select, without
+from cfproto_plugin.config import PRESETS
 from cfproto_plugin.errors import CfprotoError, InputError, ModelError
 from cfproto_plugin.plugins import Adapted, adapted
 
@@ -82,9 +83,7 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         "for models trained on it.",
     ),
     click.option("--rules", type=FILE, help="A TOML file of rules and settings; flags add to it and win."),
-    click.option(
-        "--preset", type=click.Choice(rule_files.PRESETS), help="Settings that go together; options and --rules win."
-    ),
+    click.option("--preset", type=click.Choice([*PRESETS]), help="Settings that go together; options and --rules win."),
     click.option("--max-changes", type=int, metavar="N", help="At most N columns change."),
     click.option("--few-changes", type=float, metavar="PRICE", help="Price of a changed column: 1 prefers few."),
     click.option("--min-proba", type=float, metavar="P", help="Probability that the new class must reach."),

@@ -12,7 +12,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cfproto_plugin.config import SearchConfig
+from cfproto_plugin.config import PRESETS, SearchConfig
 from cfproto_plugin.errors import CfprotoError, ConfigError, InputError, did_you_mean
 from cfproto_plugin.features import Features
 
@@ -22,7 +22,6 @@ SEARCH = (
     *("theta", "polish", "max_changes", "few_changes", "min_proba"),
     *("min_typicality", "min_stability", "min_confidence", "noise"),
 )
-PRESETS = ("close", "few", "typical", "stable")
 _DIRECTIONS = ("immutable", "increasing", "decreasing")
 _KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
     **dict.fromkeys((*LISTS, "relations"), (list, 'a list such as ["age", "sex"]')),
@@ -77,13 +76,8 @@ def make_features(file: Rules, flags: Mapping[str, Sequence[str]], train: Any) -
 
 def make_search(file: Rules, flags: Mapping[str, Any]) -> SearchConfig:
     """The preset, the settings of the file, and the flags that were given: the later wins."""
-    preset = {} if flags["preset"] is None else _given(getattr(SearchConfig, flags["preset"])())
+    preset = {} if flags["preset"] is None else PRESETS[flags["preset"]]
     return _built(SearchConfig, {**preset, **file, **{name: flags[name] for name in SEARCH if flags[name] is not None}})
-
-
-def _given(config: SearchConfig) -> Rules:
-    """The settings that are not the usual ones."""
-    return {field.name: value for field in fields(config) if (value := getattr(config, field.name)) != field.default}
 
 
 def _built(kind: type[_Kind], values: Rules) -> _Kind:

@@ -17,7 +17,7 @@ from cfproto_plugin.files.arrays import read_arrays
 from cfproto_plugin.files.bounds import check_bounds
 from cfproto_plugin.files.exact_json import decode
 from cfproto_plugin.files.models import restore
-from cfproto_plugin.files.package import Package, PartMissingError, opened_package
+from cfproto_plugin.files.reading import Package, PartMissingError, opened_package, version_of
 from cfproto_plugin.files.record import ROLES, Record
 from cfproto_plugin.files.references import Lookup
 from cfproto_plugin.files.said import said_from
@@ -25,7 +25,7 @@ from cfproto_plugin.files.strict import read_json
 from cfproto_plugin.files.versions import differences, versions_of
 
 _Settings = TypeVar("_Settings", Features, SearchConfig)
-_TRIES = 3  # to read a folder
+_TRIES = 100  # to read a folder that is replaced again and again
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,12 @@ class Handed:
 def read_record(path: Path, handed: Handed, max_bytes: int) -> Record:
     """Read what `write_record` wrote; again if it is replaced meanwhile, by a save to the same folder."""
     for _ in range(_TRIES - 1):
+        before = version_of(path)
         try:
             return _read_record(path, handed, max_bytes)
         except PartMissingError:
-            continue
+            if version_of(path) == before:
+                raise
     return _read_record(path, handed, max_bytes)
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from cfproto_plugin.errors import CfprotoError, FileError
-from cfproto_plugin.files.package import Package, Part
+from cfproto_plugin.files.reading import Package
+from cfproto_plugin.files.writing import Part
 from cfproto_plugin.files.zips import check_nested
 from cfproto_plugin.plugins import claimed, registry, type_name
 from cfproto_plugin.protocols import AdapterSpec, ModelFile
@@ -113,7 +114,7 @@ def restore(role: str, note: Any, package: Package, given: Any, trusted: Sequenc
         except CfprotoError as error:
             raise FileError(f"{named} cannot be loaded: {error}") from error
         except Exception as error:
-            raise FileError(f"{named} cannot be loaded: {_reason(error)}") from error
+            raise FileError(f"{named} cannot be loaded: {_reason(error)}. If you have it, pass {role}=") from error
 
 
 def _reader(note: dict[str, Any], suffix: str, named: str) -> ModelFile:

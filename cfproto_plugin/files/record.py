@@ -19,11 +19,11 @@ from cfproto_plugin.files.arrays import write_arrays
 from cfproto_plugin.files.bounds import check_bounds
 from cfproto_plugin.files.exact_json import encode
 from cfproto_plugin.files.models import How, keep
-from cfproto_plugin.files.package import Part, check_place, write_package
 from cfproto_plugin.files.references import Names
 from cfproto_plugin.files.said import said_to
 from cfproto_plugin.files.strict import check_values
 from cfproto_plugin.files.versions import versions_of
+from cfproto_plugin.files.writing import Part, check_place, write_package
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.training import Said
 

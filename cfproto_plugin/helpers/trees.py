@@ -40,6 +40,8 @@ class _Packed(NamedTuple):
     value: Array  # (nodes, m), or (nodes,) if every tree adds to one score only
     score: Array | None  # (trees,) which score that is
     depth: int
+    codes: Array | None  # (sets, codes + 1) bool: which codes go to the right; nodes without categories have set 0
+    codes_of: Array  # (nodes,) number of the set
 
 
 _packed: weakref.WeakKeyDictionary[TreeEnsemble, _Packed] = weakref.WeakKeyDictionary()
@@ -80,7 +82,10 @@ def tree_probabilities(ensemble: TreeEnsemble, x: Array, compiled: Sequence[Leav
 
 
 def tree_thresholds(ensemble: TreeEnsemble) -> list[Array]:
-    """Return the sorted split values by column. Infinite ones, which split off missing values only, are left out."""
+    """Return the sorted split values by column.
+
+    Infinite ones, which split off missing values only, are left out, and so are splits by category.
+    """
     columns = np.concatenate([np.zeros(0, dtype=int), *(tree.column for tree in ensemble.trees)])
     values = np.concatenate([np.zeros(0), *(tree.threshold for tree in ensemble.trees)])
     inner = (columns >= 0) & (np.abs(values) < np.finfo(np.float32).max)
@@ -101,6 +106,8 @@ def _leaves(packed: _Packed, rows: Array, *, equal_left: bool) -> Array:
     for level in range(1, packed.depth + 1):
         value = cells.take(start_of_row + packed.column.take(node))
         right = is_right(value, packed.threshold.take(node))
+        if packed.codes is not None:
+            right |= _has_right_code(packed.codes, packed.codes_of.take(node), value)
         if has_missing:
             right |= np.isnan(value) & packed.missing_right.take(node)
         node = packed.left.take(node)
@@ -114,6 +121,13 @@ def _leaves(packed: _Packed, rows: Array, *, equal_left: bool) -> Array:
                 walking = walking[inner]
             node, start_of_row = node[inner], start_of_row[inner]
     return found.reshape(n_trees, n)
+
+
+def _has_right_code(codes: Array, number: Array, value: Array) -> Array:
+    """Which values (m,) have a code of the set of that number (m,); the last column of codes is that of none."""
+    none = codes.shape[1] - 1
+    code = np.where((value >= 0) & (value < none), value, none).astype(np.intp)
+    return np.asarray(codes[number, code])
 
 
 def _sum(packed: _Packed, leaves: Array, m: int) -> Array:
@@ -147,7 +161,9 @@ def _pack(ensemble: TreeEnsemble) -> _Packed:
     trees, score = _with_base(ensemble)
     sizes = np.array([len(tree.column) for tree in trees])
     first = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    column, threshold, left, right, missing_left, value = (np.concatenate(p) for p in zip(*trees, strict=True))
+    column, threshold, left, right, missing_left, value = (
+        np.concatenate(part) for part in list(zip(*trees, strict=True))[:6]
+    )
     left, right = left + np.repeat(first, sizes), right + np.repeat(first, sizes)
     levels = [first]
     while (inner := levels[-1][column[levels[-1]] >= 0]).size:
@@ -157,6 +173,7 @@ def _pack(ensemble: TreeEnsemble) -> _Packed:
     place[order] = np.arange(len(order))
     leaf = column[order] < 0
     value = value[order] if score is None else value[order].sum(axis=1)  # only one is not 0
+    codes, codes_of = _code_sets(trees, first)
     return _Packed(
         roots=np.arange(len(first)),
         column=np.where(leaf, 0, column[order]).astype(np.intp),
@@ -166,7 +183,26 @@ def _pack(ensemble: TreeEnsemble) -> _Packed:
         value=value,
         score=score,
         depth=len(levels) - 1,
+        codes=codes,
+        codes_of=codes_of[order],
     )
+
+
+def _code_sets(trees: list[Tree], first: Array) -> tuple[Array | None, Array]:
+    """The sets (sets, codes + 1) of codes that go to the right, the empty one first; and the set of every node."""
+    total = int(first[-1]) + len(trees[-1].column)
+    number = np.zeros(total, dtype=np.intp)
+    sets: list[Array] = [np.zeros(0, dtype=int)]
+    for tree, start in zip(trees, first.tolist(), strict=True):
+        for node, codes in (tree.right_codes or {}).items():
+            number[start + node] = len(sets)
+            sets.append(np.asarray(codes, dtype=int))
+    if len(sets) == 1:
+        return None, number
+    found = np.zeros((len(sets), 2 + max(int(codes.max(initial=-1)) for codes in sets)), dtype=bool)
+    for place, codes in enumerate(sets):
+        found[place, codes] = True
+    return found, number
 
 
 def _with_base(ensemble: TreeEnsemble) -> tuple[list[Tree], Array | None]:
@@ -174,7 +210,7 @@ def _with_base(ensemble: TreeEnsemble) -> tuple[list[Tree], Array | None]:
 
     The base comes first because libraries start their sums with it.
     """
-    trees = [Tree(*map(np.asarray, tree)) for tree in ensemble.trees]
+    trees = [Tree._make([*map(np.asarray, tree[:6]), tree.right_codes]) for tree in ensemble.trees]
     trees = [tree._replace(value=np.where(tree.column[:, None] < 0, tree.value, 0.0)) for tree in trees]
     used = [(tree.value != 0).any(axis=0) for tree in trees]
     single = all(np.count_nonzero(scores) <= 1 for scores in used)

@@ -14,18 +14,17 @@ import json
 import math
 import numbers
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from cfproto_plugin.checks import shown
-from cfproto_plugin.config import SearchConfig
+from cfproto_plugin.config import PRESETS, SearchConfig
 from cfproto_plugin.errors import ConfigError, InputError, did_you_mean
 from cfproto_plugin.features import Features
 from cfproto_plugin.protocols import Array
 
 PARAMS = {"target": "string", "n": "long", "time_budget": "double", "rules": "string", "preset": "string"}
 DEFAULTS = {"n": 1}
-PRESETS = ("close", "few", "typical", "stable")
 MOST_ANSWERS = 100  # per row
 _RULES = tuple(field.name for field in fields(Features))
 
@@ -105,14 +104,7 @@ def read_preset(name: str | None, search: SearchConfig) -> SearchConfig | None:
         raise ConfigError(
             f"preset is {shown(name)}; expected one of {', '.join(PRESETS)}.{did_you_mean(name, PRESETS)}"
         )
-    preset: SearchConfig = getattr(SearchConfig, name)()
-    return replace(
-        search, **{each.name: getattr(preset, each.name) for each in fields(preset) if _is_set(preset, each)}
-    )
-
-
-def _is_set(config: SearchConfig, field: Field[Any]) -> bool:
-    return getattr(config, field.name) is not field.default
+    return replace(search, **PRESETS[name])
 
 
 def _label(item: Any, known: Mapping[str, Any]) -> Any:

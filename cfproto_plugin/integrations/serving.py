@@ -7,12 +7,12 @@ from threading import Lock
 from typing import Any
 
 from cfproto_plugin.config import SearchConfig
-from cfproto_plugin.errors import NotFittedError
 from cfproto_plugin.explainer import CounterfactualExplainer
 from cfproto_plugin.explanation import Explanation
-from cfproto_plugin.fitted import Fitted
+from cfproto_plugin.fitted import Fitted, require_fitted
 from cfproto_plugin.integrations.requests import Request, read_preset, read_request
 from cfproto_plugin.report import as_table
+from cfproto_plugin.saving import settings_of
 
 
 class ServedExplainer:
@@ -50,9 +50,7 @@ class ServedExplainer:
 
 def known(explainer: CounterfactualExplainer) -> Fitted:
     """What `fit` learned, or an error."""
-    if explainer.fitted_ is None:
-        raise NotFittedError("this explainer has seen no data; call explainer.fit(X_train) first")
-    return explainer.fitted_
+    return require_fitted(explainer.fitted_)
 
 
 def without_nan(frame: Any) -> Any:
@@ -63,14 +61,4 @@ def without_nan(frame: Any) -> Any:
 
 def _fitted_with(search: SearchConfig, explainer: CounterfactualExplainer) -> CounterfactualExplainer:
     """The same explainer with other settings."""
-    return CounterfactualExplainer(
-        explainer.model,
-        adapter=explainer.adapter,
-        encoder=explainer.encoder,
-        autoencoder=explainer.autoencoder,
-        prototypes=explainer.prototypes,
-        distance=explainer.distance,
-        features=explainer.features,
-        search=search,
-        seed=explainer.seed,
-    ).fit(known(explainer).data)
+    return CounterfactualExplainer(**{**settings_of(explainer), "search": search}).fit(known(explainer).data)

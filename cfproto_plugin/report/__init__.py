@@ -3,7 +3,8 @@
 Everything here reads the members of the `Explanation` it is given and imports nothing above it.
 """
 
-from cfproto_plugin.report.page import as_html, write_report
+from cfproto_plugin.report.document import report_html, write_report
+from cfproto_plugin.report.page import as_html
 from cfproto_plugin.report.ranking import ranked
 from cfproto_plugin.report.sentences import as_sentence, how_in_words, why_not_in_words
 from cfproto_plugin.report.tables import HEADS, as_table, heads_beside
@@ -23,6 +24,7 @@ __all__ = [
     "number_dtypes",
     "plain_cell",
     "ranked",
+    "report_html",
     "value_text",
     "why_not_in_words",
     "write_report",

@@ -10,27 +10,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from cfproto_plugin.explanation import Explanation
     from cfproto_plugin.protocols import Array
+    from cfproto_plugin.report.records import Record
+
+DIFFERENCE = "difference: blue is more, orange is less"
 
 
-def pictures(line: Explanation) -> str:
-    """Original, counterfactual and difference (blue is more, orange is less) of an image; nothing for other rows."""
-    before, after = _image(line.original), _image(line.counterfactual)
+def figures(line: Record) -> list[tuple[str, str]]:
+    """Caption and data URL of the original, the counterfactual and the difference of an image; none for other rows."""
+    before, after = image_of(line.original), image_of(line.counterfactual)
     if before is None or after is None:
-        return ""
+        return []
     values = np.array([before, after])
     values = values[np.isfinite(values)]
     low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
-    figures = [("original", _scaled(before, low, high))]
+    shown = [("original", _scaled(before, low, high))]
     if line.found[0]:
-        figures += [("counterfactual", _scaled(after, low, high)), ("difference", _blue_orange(after - before))]
-    shown = "".join(f"<figure>{_png(image, name)}<figcaption>{name}</figcaption></figure>" for name, image in figures)
-    count = f'<p class="note">{line.n_changes[0]:,} of {before.size:,} values changed</p>' if len(figures) > 1 else ""
-    return f'<div class="pictures">{shown}</div>{count}'
+        shown += [("counterfactual", _scaled(after, low, high)), (DIFFERENCE, _blue_orange(after - before))]
+    return [(caption, _png(image)) for caption, image in shown]
 
 
-def _image(x: Any) -> Array | None:
+def image_of(x: Any) -> Array | None:
     """(h, w, 1 or 3) floats for a batch of one image, channels first or last; None for anything else."""
     image = x[0] if isinstance(x, np.ndarray) and x.ndim > 2 else np.empty(0)  # noqa: PLR2004 rows of a table
     if image.ndim == 2:  # noqa: PLR2004 height and width
@@ -52,12 +52,12 @@ def _blue_orange(delta: Array) -> Array:
     return np.asarray(255 + np.abs(part) * (hue - 255))
 
 
-def _png(image: Array, name: str) -> str:
-    """An <img> with the PNG of (h, w, 1 or 3) values from 0 to 255 inside."""
+def _png(image: Array) -> str:
+    """A data URL with the PNG of (h, w, 1 or 3) values from 0 to 255 inside."""
     height, width, channels = image.shape
     rows = b"".join(b"\0" + row.tobytes() for row in image.round().astype(np.uint8))
     header = struct.pack(">IIBBBBB", width, height, 8, 2 if channels == 3 else 0, 0, 0, 0)  # noqa: PLR2004 colour
     chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
     packed = [struct.pack(">I", len(d)) + t + d + struct.pack(">I", zlib.crc32(t + d)) for t, d in chunks]
     data = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"".join(packed)).decode()
-    return f'<img alt="{name}" src="data:image/png;base64,{data}">'
+    return f"data:image/png;base64,{data}"

@@ -7,13 +7,16 @@ from datetime import UTC, datetime, timedelta
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
+from cfproto_plugin.tables.cells import is_missing
+
 if TYPE_CHECKING:
-    from cfproto_plugin.explanation import Change, Explanation
+    from cfproto_plugin.explanation import Change
+    from cfproto_plugin.report.records import Line
 
 _CATEGORY = 1.0  # standard deviations that another category counts as
 
 
-def ranked(explanation: Explanation) -> list[Change]:
+def ranked(explanation: Line) -> list[Change]:
     """The changes, largest first: pixels by their difference, columns by `size_of`; of equals the first column.
 
     Another category, and a number in place of a missing one, counts as one standard deviation. Where these are not
@@ -26,7 +29,7 @@ def ranked(explanation: Explanation) -> list[Change]:
     return sorted(explanation.changes(), key=lambda change: -abs(size_of(change, scales) or no_number))
 
 
-def scales_of(explanation: Explanation) -> dict[str, float] | None:
+def scales_of(explanation: Line) -> dict[str, float] | None:
     """The standard deviation of every column in the training data; None where it is not known."""
     if explanation.deviations is None or explanation.column_names is None:
         return None
@@ -38,7 +41,7 @@ def size_of(change: Change, scales: dict[str, float] | None) -> float:
 
     Without scales it is relative to the larger absolute value, from -1 to 1.
     """
-    before, after = _number(change.before), _number(change.after)
+    before, after = number_of(change.before), number_of(change.after)
     if not (math.isfinite(before) and math.isfinite(after)):
         return 0.0
     if scales is None:
@@ -47,7 +50,21 @@ def size_of(change: Change, scales: dict[str, float] | None) -> float:
     return (after - before) / scale if scale > 0 else 0.0
 
 
-def _number(value: Any) -> float:
+def direction(change: Change) -> str:
+    """Where a change goes, in one or two words: higher, lower, later, earlier, different, filled in or emptied."""
+    if is_missing(change.before):
+        return "filled in"
+    if is_missing(change.after):
+        return "emptied"
+    before, after = number_of(change.before), number_of(change.after)
+    if math.isnan(before) or math.isnan(after) or before == after:
+        return "different"
+    if isinstance(change.after, datetime):
+        return "later" if after > before else "earlier"
+    return "higher" if after > before else "lower"
+
+
+def number_of(value: Any) -> float:
     """A number, a date or a duration in days, and NaN for anything else."""
     if isinstance(value, datetime):
         zone = None if value.tzinfo is None else UTC

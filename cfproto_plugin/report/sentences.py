@@ -14,20 +14,16 @@ from cfproto_plugin.report.words import both, counted, either, feature_name, per
 from cfproto_plugin.search.how import How
 
 if TYPE_CHECKING:
-    from cfproto_plugin.explanation import Explanation
+    from cfproto_plugin.report.records import Line
 
 _NAMED = 4  # changes that a sentence names
 _ROUTES = {
-    "path": "on the path to a prototype",
-    "latent": "on the path to a prototype",
+    "path": "on the way to an example of it",
+    "latent": "on the way to an example of it",
     "fallback": "on the way to a training row of that class",
     "beam": "by changes added one by one",
     "product": "among combinations of values of the columns that may change",
     "proof": "by a mixed-integer program",
-}
-_UNTIL_POLISHED = {  # no point on the route had the class before it was polished
-    "path": "on the way to a prototype",
-    "latent": "on the way to a prototype",
 }
 _TOO_LARGE = "no proof: the trees have too many leaves in reach"  # of the choices of a row
 _NO_TIME = "no proof within the time"
@@ -36,7 +32,7 @@ _MOVED = ", moved inside the rules"
 _ROUNDING = 1e-9
 
 
-def as_sentence(line: Explanation) -> str:
+def as_sentence(line: Line) -> str:
     """What would have had to be different, or why there is no answer, for an explanation of one line."""
     if not line.found[0]:
         return _no_answer(line)
@@ -50,7 +46,7 @@ def as_sentence(line: Explanation) -> str:
     return f"Had {_differences(line, count)}, the model {said}."
 
 
-def quality(line: Explanation) -> str:
+def quality(line: Line) -> str:
     """How far the answer of one line can be trusted, in words; "" where it was not measured."""
     if not line.found[0] or math.isnan(line.stability[0]) or math.isnan(line.typicality[0]):
         return ""
@@ -62,7 +58,7 @@ def quality(line: Explanation) -> str:
     )
 
 
-def _no_answer(line: Explanation) -> str:
+def _no_answer(line: Line) -> str:
     reason = str(line.message[0]).rstrip(".")
     if line.status[0] == "error":
         return f"This row was not explained: {reason}."
@@ -72,7 +68,7 @@ def _no_answer(line: Explanation) -> str:
     return f"{says}no counterfactual was found: {reason}."
 
 
-def _differences(line: Explanation, count: int) -> str:
+def _differences(line: Line, count: int) -> str:
     """`a been 1 instead of 2 and b 3 instead of 4`; the largest by name, images by the number of their pixels."""
     if line.column_names is None:
         return f"{count:,} of {np.size(line.original):,} values been different"
@@ -97,7 +93,7 @@ def how_in_words(how: How, *, label: Any, n_changes: int, cost: float, ruled: bo
         instead = "" if math.isnan(before) else f", in place of an answer that costs {before:.3g}"
         return f"class {label} reached {route}{instead}"
     if math.isinf(before):
-        return f"class {label} reached {_UNTIL_POLISHED.get(how.method, route)} with {counted(n_changes, 'change')}"
+        return f"class {label} reached {route} with {counted(n_changes, 'change')}"
     if how.method == "fallback" and ruled:
         route += _MOVED
     if math.isnan(before) or before == cost:
@@ -200,7 +196,7 @@ def _place(how: How) -> str:
     """Where on a path the point lies; nothing for other methods. Polishing leaves the path."""
     if how.method not in {"path", "latent"} or math.isnan(how.theta):
         return ""
-    return " at the prototype itself" if math.isinf(how.theta) else f" at theta={how.theta:.3g}"
+    return ", the example itself" if math.isinf(how.theta) else f" at theta={how.theta:.3g}"
 
 
 def why_not_in_words(

@@ -13,7 +13,8 @@ from cfproto_plugin.tables.cells import is_missing, number_dtype
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cfproto_plugin.explanation import Change, Explanation
+    from cfproto_plugin.explanation import Change
+    from cfproto_plugin.report.records import Line
 
 _DOUBLE = 8  # bytes
 
@@ -63,7 +64,7 @@ def feature_name(change: Change) -> str:
     return change.feature if isinstance(change.feature, str) else str(list(change.feature))
 
 
-def classes_text(line: Explanation, arrow: str) -> str:
+def classes_text(line: Line, arrow: str) -> str:
     """The classes `old -> new` for an explanation of one line; ? where no new one was found."""
     if line.original_class[0] is None:
         return "not explained"

@@ -4,14 +4,41 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any, Self
 
 import numpy as np
 
 from cfproto_plugin.protocols import Array
 
-Progress = bool | Callable[[float], None] | None
+
+class Done(float):
+    """The fraction of the work that is done, from 0 to 1, and the rows that it is about.
+
+    rows: all of them. done: how many the work so far would have finished one by one; rows of a batch advance together.
+    found: the rows that have a counterfactual by now, which may still be improved.
+    """
+
+    rows: int
+    done: int
+    found: int
+
+    def __new__(cls, fraction: float, rows: int, done: int, found: int) -> Self:
+        """Attributes of a float."""
+        made = super().__new__(cls, fraction)
+        made.rows, made.done, made.found = rows, done, found
+        return made
+
+    def __repr__(self) -> str:
+        return f"Done({float(self):.3g}: {self})"
+
+    def __str__(self) -> str:
+        return f"{self.rows:,} row{'' if self.rows == 1 else 's'}, {self.found:,} found, {self.done:,} done"
+
+
+Progress = bool | Callable[[Done], None] | None
 _DELAY = 2.0
 _SHARE = 0.25  # of the time that is left: what one call of the model may take
 _DUE = 0.1  # of the time that is left: what a search may do before it is judged
@@ -70,6 +97,7 @@ class Clock:
         self._due = self.share(_DUE)
         self._tick = tick
         self._span = (0.0, 1.0)
+        self.found = 0  # rows that have a counterfactual by now; the driver counts them
 
     def is_over(self) -> bool:
         """Whether the time budget is spent."""
@@ -120,20 +148,42 @@ class Clock:
 
 
 @contextmanager
-def reporting(progress: Progress, description: str) -> Iterator[Callable[[float], None]]:
-    """Yield a function that takes the fraction done.
+def reporting(progress: Progress, description: str) -> Iterator[Callable[[Done], None]]:
+    """Yield a function that takes what is done.
 
-    True shows a bar, False nothing, a callable is called with the fraction; None shows a bar on a terminal or in a
-    notebook once the work has lasted two seconds.
+    True shows a bar, False nothing, a callable is called with it; None shows a bar on a terminal or in a notebook once
+    the work has lasted two seconds.
     """
     if callable(progress):
         yield progress
         return
-    interactive = sys.stderr.isatty() or "ipykernel" in sys.modules
-    if progress is False or (progress is None and not interactive):
-        yield lambda _fraction: None
+    if progress is False or (progress is None and not _is_interactive()):
+        yield lambda _done: None
         return
-    from tqdm.auto import tqdm
+    form = "{desc} {percentage:3.0f}%|{bar}| {elapsed}<{remaining}"
+    delay = 0 if progress else _DELAY
+    with _bars()(total=100, desc=description, bar_format=form, delay=delay, mininterval=0, leave=False) as bar:
 
-    with tqdm(total=100, desc=description, unit="%", delay=0 if progress else _DELAY, leave=False) as bar:
-        yield lambda fraction: bar.update(min(100, round(100 * fraction)) - bar.n) and None
+        def show(done: Done) -> None:
+            percent, text = min(100, round(100 * done)), f"{description} {done}"
+            if (percent, text) != (bar.n, bar.desc):
+                bar.set_description_str(text, refresh=False)
+                bar.update(percent - bar.n)
+
+        yield show
+
+
+def _is_interactive() -> bool:
+    """Whether somebody watches: a terminal, or the kernel of a notebook."""
+    if sys.stderr is not None and sys.stderr.isatty():  # None in programs without a console
+        return True
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return shell is not None and "IPKernelApp" in shell.config
+
+
+def _bars() -> Any:
+    """The bars of tqdm for a terminal or a notebook; without ipywidgets those of terminals, and no warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from tqdm.auto import tqdm
+    return tqdm

@@ -157,6 +157,7 @@ class _Driver:
             points = assess(self.judge, tried)
             self.polish_calls += self.judge.model.calls - calls
             self.incumbents.offer(points)
+            self.clock.found = int(self.incumbents.found().sum())
             if points.start.any():
                 self._starts.append(points.take(points.start))
 
@@ -174,6 +175,7 @@ class _Driver:
         self.incumbents.polished(rows[np.isfinite(before[rows])])
         found.trace["before"] = before[found.row]
         self.incumbents.offer(found)
+        self.clock.found = int(self.incumbents.found().sum())
 
     def fulfil(self) -> None:
         """Try training rows that are typical and stable where the answer is not, and polish what that finds."""

@@ -394,10 +394,10 @@ def test_the_trees_are_those_up_to_the_best_iteration(stopped):
     assert np.abs(tree_probabilities(adapter.trees(), X) - stopped.predict_proba(X)).max() < 1e-6
 
 
-def test_what_is_no_sum_of_numeric_trees_has_thresholds_only(categorical):
+def test_what_is_no_sum_of_trees_has_thresholds_only():
     hinge = classifier(objective="binary:hinge")
     vectors = classifier(IRIS, SPECIES, multi_strategy="multi_output_tree")
-    for fitted in (categorical, hinge, vectors):
+    for fitted in (hinge, vectors):
         adapter = xgboost_adapter(fitted)
         assert adapter.trees() is None
         assert sum(map(len, adapter.thresholds()))

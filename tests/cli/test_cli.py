@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib.metadata import EntryPoint, version
@@ -97,7 +98,8 @@ def test_the_demo_shows_confirmed_changes_and_writes_a_report(tmp_path):
     assert "malignant (" in result.output
     assert "3 of 3 rows have a counterfactual, and the model confirms each." in result.output
     assert result.output.splitlines()[-1] == f"Report: {path}"
-    assert path.read_text(encoding="utf-8").count("<section") == 3
+    (data,) = re.findall(r'id="data">(.*?)</script>', path.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(json.loads(data)["lines"]) == 3
 
 
 def test_the_demo_asks_the_model_and_would_notice_a_wrong_class(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -212,7 +213,8 @@ def test_json_file_is_the_whole_explanation_and_html_a_report(folder, tmp_path):
     assert (len(explanation), explanation.meta["adapter"]) == (6, "xgboost")
     assert explain(folder, "model.json", "--output", tmp_path / "e.html").exit_code == 0
     page = (tmp_path / "e.html").read_text(encoding="utf-8")
-    assert page.count("<section") == 6
+    (data,) = re.findall(r'id="data">(.*?)</script>', page, re.DOTALL)
+    assert len(json.loads(data)["lines"]) == 6
     assert "Counterfactuals of rows.csv" in page
 
 

@@ -1,6 +1,9 @@
 """Writes the explainers that later versions must load: `python tests/files/golden.py`, once for every schema.
 
-A file that is there already is left as it is: it stands for the version that wrote it.
+A file that is there already is left as it is: it stands for the version that wrote it, and so does the explanation
+beside it, whose status and classes must not change. `python tests/files/golden.py --answers` writes `answers.json`: the
+cells of the answers that the search gives now. Run it when the search was changed on purpose, and say so in the
+changelog.
 """
 
 from __future__ import annotations
@@ -13,9 +16,10 @@ from pathlib import Path
 import numpy as np
 import saved_cases
 
-from cfproto_plugin import CounterfactualExplainer
+from cfproto_plugin import CounterfactualExplainer, Explanation
 
 FOLDER = Path(__file__).parent.parent / "golden" / "explainers" / "schema-1"
+ANSWER = ("status", "counterfactual_class", "counterfactual")
 NEEDS = {"torch_table": "torch", "keras_table": "keras", "polars_pipeline": "polars", "arrow_boosted": "pyarrow"}
 
 
@@ -47,6 +51,30 @@ def keras_table():
     return CounterfactualExplainer(model).fit(x), x[:4]
 
 
+def loaded(path, trusted):
+    """The explainer, whatever versions it was saved with."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return CounterfactualExplainer.load(path, **saved_cases.HANDED.get(path.stem, dict)(), trusted=trusted)
+
+
+def kept(path):
+    """What lies beside a saved explainer: the types to trust, and the explanation that it gave when it was saved."""
+    found = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    return found["trusted"], Explanation.from_json(json.dumps(found["explanation"]))
+
+
+def write_answers() -> None:
+    """Store what every saved explainer answers now, for the rows that it was asked about when it was saved."""
+    answers = {}
+    for path in sorted(FOLDER.glob("*.zip")):
+        trusted, explanation = kept(path)
+        found = json.loads(loaded(path, trusted).explain(explanation.original).to_json())
+        answers[path.stem] = {name: found[name] for name in ANSWER}
+    lines = [f"{json.dumps(case)}: {json.dumps(answer)}" for case, answer in answers.items()]
+    (FOLDER / "answers.json").write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
 def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     for case in (*saved_cases.TABLES, torch_table, keras_table):
@@ -65,4 +93,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    write_answers() if sys.argv[1:] == ["--answers"] else main()

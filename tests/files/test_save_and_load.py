@@ -32,7 +32,7 @@ from cfproto_plugin import (
     unregister,
 )
 from cfproto_plugin.errors import FileError, InputError, ModelError, NotFittedError, UnknownNameError
-from cfproto_plugin.files import package
+from cfproto_plugin.files import locks, reading, writing
 from cfproto_plugin.prototypes.kdtree import KDTreePrototypes
 
 load = CounterfactualExplainer.load
@@ -188,7 +188,7 @@ def test_a_save_that_fails_leaves_the_older_explainer_as_it_was(function, data, 
             raise OSError(28, "No space left on device")
         real(source, target)
 
-    monkeypatch.setattr(package.os, "replace", fails_in_the_end)
+    monkeypatch.setattr(writing.os, "replace", fails_in_the_end)
     with pytest.raises(OSError, match="No space"):
         other.save(tmp_path / name, model="reference")
     assert calls
@@ -198,7 +198,7 @@ def test_a_save_that_fails_leaves_the_older_explainer_as_it_was(function, data, 
 
 @pytest.mark.parametrize("name", ["a", "a.zip"])
 def test_a_first_save_that_fails_leaves_nothing(function, tmp_path, name, monkeypatch):
-    monkeypatch.setattr(package.os, "fsync", lambda _: (_ for _ in ()).throw(OSError(5, "Input/output error")))
+    monkeypatch.setattr(writing.os, "fsync", lambda _: (_ for _ in ()).throw(OSError(5, "Input/output error")))
     with pytest.raises(OSError, match="Input/output"):
         function.save(tmp_path / name, model="reference")
     assert not list(tmp_path.iterdir())
@@ -219,9 +219,9 @@ def three(data):
     ]
 
 
-def test_two_saves_to_one_folder_at_once_leave_one_explainer_complete(three, tmp_path, monkeypatch):
+def test_two_saves_to_a_folder_that_cannot_be_locked_leave_one_explainer_complete(three, tmp_path, monkeypatch):
     first, second, third = three
-    path, real, waiting = tmp_path / "a", package._put, [second]
+    path, real, waiting = tmp_path / "a", writing._put, [second]
     first.save(path, model="reference")
 
     def put(place):
@@ -229,7 +229,8 @@ def test_two_saves_to_one_folder_at_once_leave_one_explainer_complete(three, tmp
             waiting.pop().save(path, model="reference")  # another process is faster
         return real(place)
 
-    monkeypatch.setattr(package, "_put", put)
+    monkeypatch.setattr(writing, "_put", put)
+    monkeypatch.setattr(locks, "fcntl", None)
     third.save(path, model="reference")
     assert load(path, by_first).features.immutable == (3,)
 
@@ -249,7 +250,7 @@ def test_what_a_killed_save_left_is_removed_after_a_day(three, tmp_path):
 
 def test_cleaning_up_after_a_save_leaves_the_parts_of_another_that_is_under_way(three, tmp_path, monkeypatch):
     first, second, third = three
-    path, real, waiting = tmp_path / "a", package._put, [first]
+    path, real, waiting = tmp_path / "a", writing._put, [first]
     second.save(path, model="reference")
 
     def put(place):
@@ -259,13 +260,14 @@ def test_cleaning_up_after_a_save_leaves_the_parts_of_another_that_is_under_way(
             third.save(path, model="reference")
         return real(place)
 
-    monkeypatch.setattr(package, "_put", put)
+    monkeypatch.setattr(writing, "_put", put)
+    monkeypatch.setattr(locks, "fcntl", None)
     first.save(path, model="reference")
     assert load(path, by_first).features.immutable == (1,)
 
 
 def test_an_explainer_that_is_replaced_while_it_is_read_is_read_again(three, tmp_path, monkeypatch):
-    path, real, waiting = tmp_path / "a", package._checked, [three[1]]
+    path, real, waiting = tmp_path / "a", reading._checked, [three[1]]
     three[0].save(path, model="reference")
 
     def checked(*given):
@@ -274,12 +276,12 @@ def test_an_explainer_that_is_replaced_while_it_is_read_is_read_again(three, tmp
             waiting.pop().save(path, model="reference")
         return found
 
-    monkeypatch.setattr(package, "_checked", checked)
+    monkeypatch.setattr(reading, "_checked", checked)
     assert load(path, by_first).features.immutable == (2,)
 
 
 def test_a_part_that_vanishes_again_and_again_is_our_error(function, tmp_path, monkeypatch):
-    path, real = tmp_path / "a", package._checked
+    path, real = tmp_path / "a", reading._checked
     function.save(path, model="reference")
     kept = {each.name: each.read_bytes() for each in path.iterdir()}
 
@@ -290,7 +292,7 @@ def test_a_part_that_vanishes_again_and_again_is_our_error(function, tmp_path, m
         next(path.glob("arrays-*")).unlink()
         return found
 
-    monkeypatch.setattr(package, "_checked", checked)
+    monkeypatch.setattr(reading, "_checked", checked)
     with pytest.raises(FileError, match=r"arrays-.*npz' cannot be read \(No such file"):
         load(path, by_first)
 
@@ -661,9 +663,9 @@ def test_data_that_could_not_be_read_again_is_not_written(tmp_path, monkeypatch,
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(("limit", "words"), [("_MOST_ZIPPED", "save to a folder"), ("_MOST_JSON", "fewer rows")])
+@pytest.mark.parametrize(("limit", "words"), [("_MOST_ZIPPED", "save to a folder"), ("MOST_JSON", "fewer rows")])
 def test_what_could_not_be_read_again_is_not_written(function, tmp_path, monkeypatch, limit, words):
-    monkeypatch.setattr(package, limit, 100)
+    monkeypatch.setattr(writing, limit, 100)
     with pytest.raises(FileError, match=words):
         function.save(tmp_path / "a.zip", model="reference")
     assert not list(tmp_path.iterdir())

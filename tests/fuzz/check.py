@@ -93,7 +93,7 @@ def asked(case: Case, question: Any, rows: Any) -> Any:
         return question(rows)
     rows = rows[list(case.train)]
     if case.library != "pandas":  # other libraries have no objects: a column of theirs is what training had
-        rows = _in_training_dtypes(case, rows)
+        rows = _in_training_dtypes(case, rows, truths=False)
     try:
         return question(rows)
     except Exception:
@@ -103,8 +103,11 @@ def asked(case: Case, question: Any, rows: Any) -> Any:
         return question(plain)
 
 
-def _in_training_dtypes(case: Case, rows: pd.DataFrame) -> pd.DataFrame:
-    """Columns of objects in the dtypes of training; whole numbers and truths with missing ones among them as floats."""
+def _in_training_dtypes(case: Case, rows: pd.DataFrame, *, truths: bool = True) -> pd.DataFrame:
+    """Columns of objects in the dtypes of training; whole numbers and truths with missing ones among them as floats.
+
+    truths: False leaves truths with missing ones among them as objects, as the libraries' own `to_pandas` does.
+    """
     for name, dtype in case.train.dtypes.items():
         if str(dtype) == "object":  # a null is what training has for it
             kinds = {repr(cell): cell for cell in case.train[name][case.train[name].isna()]}
@@ -119,6 +122,8 @@ def _in_training_dtypes(case: Case, rows: pd.DataFrame) -> pd.DataFrame:
         if rows[name].dtype != object:
             continue
         lacks = rows[name].isna().any() and getattr(dtype, "kind", "O") in "iub"
+        if lacks and dtype.kind == "b" and not truths:
+            continue
         with contextlib.suppress(ValueError, TypeError):
             made = rows[name].astype("float64" if lacks else dtype)
             if all(map(is_same, made, rows[name])):  # 3 is no truth

@@ -200,7 +200,7 @@ def test_arrays_have_a_tensor_signature_and_come_back_by_the_names_x0_x1(store, 
     assert (answers[["x0", "x1"]].to_numpy() == explainer.explain(rows[:3]).counterfactual).all()
 
 
-def test_an_explanation_is_logged_as_json_that_can_be_read_back_and_as_a_page(store, explainer):
+def test_an_explanation_is_logged_as_json_that_can_be_read_back_as_a_page_and_as_a_plot(store, explainer):
     x, _ = loans()
     explanation = explainer.explain(x[:3])
     with store.start_run() as run:
@@ -209,11 +209,91 @@ def test_an_explanation_is_logged_as_json_that_can_be_read_back_and_as_a_page(st
     read = Explanation.from_json(store.artifacts.load_text(f"{uri}/explanation.json"))
     pd.testing.assert_frame_equal(read.counterfactual, explanation.counterfactual)
     assert "<title>Three loans</title>" in store.artifacts.load_text(f"{uri}/explanation.html")
+    picture = Path(store.artifacts.download_artifacts(f"{uri}/explanation.png")).read_bytes()
+    assert picture.startswith(b"\x89PNG")
     log_explanation(explanation, "more", run_id=run.info.run_id)
     assert store.active_run() is None
     assert {each.path for each in store.MlflowClient().list_artifacts(run.info.run_id)} == {"answers", "more"}
     with pytest.raises(InputError, match="expected an Explanation"):
         log_explanation("answers")
+
+
+def test_an_explanation_without_a_counterfactual_is_logged_without_a_plot(store, explainer):
+    x, _ = loans()
+    explanation = explainer.explain(x[:1].assign(sex="unknown"))
+    with store.start_run() as run:
+        log_explanation(explanation, "answers")
+    paths = {each.path for each in store.MlflowClient().list_artifacts(run.info.run_id, "answers")}
+    assert paths == {"answers/explanation.json", "answers/explanation.html"}
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"n": "3"}, "Can not safely convert"),
+        ({"n": 0}, "n is 0; expected how many"),
+        ({"time_budget": "fast"}, "Can not safely convert"),
+        ({"time_budget": float("nan")}, "time_budget is nan"),
+        ({"target": 3}, "Can not safely convert"),
+        ({"target": '{"granted": [0.9, 0.1]}'}, "the lower one first"),
+        ({"rules": {"immutable": ["age"]}}, "must be a scalar"),
+        ({"rules": '{"immutable": ["agee"]}'}, "Did you mean 'age'"),
+        ({"preset": "fwe"}, "Did you mean 'few'"),
+    ],
+)
+def test_params_of_a_wrong_type_or_value_are_named(store, served, params, said):
+    with pytest.raises(store.MlflowException, match=said):
+        served.predict(loans()[0][:1], params=params)
+
+
+@pytest.fixture(scope="module")
+def served(store, logged):
+    client = store.MlflowClient()
+    client.set_registered_model_alias("loans-explainer", "champion", 1)
+    return store.pyfunc.load_model("models:/loans-explainer@champion")
+
+
+def test_rows_by_name_in_any_order_and_with_others_beside_them_are_answered(store, served):
+    x, _ = loans()
+    expected = served.predict(x[:1])
+    assert expected["status"].tolist() == ["found"]
+    for rows in (x[:1].assign(z=1), x[:1][["sex", "income", "age"]], x[:1].to_dict("records"), x[:1].to_dict("list")):
+        answer = served.predict(rows)
+        assert answer["counterfactual_class"].tolist() == expected["counterfactual_class"].tolist()
+        assert answer["income"].tolist() == expected["income"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda x: x[:0], "x has no rows; expected at least one"),
+        (lambda x: x[["age", "sex"]], "missing inputs"),
+        (lambda x: x.assign(income="much"), "Incompatible input types for column income"),
+        (lambda x: None, "Expected input to be DataFrame"),
+    ],
+)
+def test_rows_that_do_not_fit_are_an_error_of_the_client(store, served, change, said):
+    with pytest.raises(store.MlflowException, match=said):
+        served.predict(change(loans()[0][:2]))
+
+
+def test_mlflow_predict_answers_a_file_of_rows(store, served, tmp_path):
+    loans()[0][:2].to_csv(tmp_path / "rows.csv", index=False)
+    store.models.predict(
+        model_uri="models:/loans-explainer@champion",
+        input_path=str(tmp_path / "rows.csv"),
+        content_type="csv",
+        output_path=str(tmp_path / "answers.json"),
+        env_manager="local",
+    )
+    lines = json.loads((tmp_path / "answers.json").read_text(encoding="utf-8"))["predictions"]
+    assert [line["status"] for line in lines] == ["found", "found"]
+
+
+@pytest.mark.parametrize("uri", [None, 3])
+def test_a_uri_that_is_no_text_is_refused(store, uri):
+    with pytest.raises(InputError, match=r"model_uri is .*; expected text such as 'models:/"):
+        load_explainer(uri)
 
 
 # The evaluator
@@ -255,7 +335,8 @@ def test_the_evaluator_is_found_by_its_entry_point_and_logs_its_measures_also_by
     assert run.data.metrics["cfproto/validity"] == explanation.found.mean()
     assert run.data.metrics["cfproto/distance"] == pytest.approx(explanation.distance[explanation.found].mean())
     paths = {each.path for each in store.MlflowClient().list_artifacts(run.info.run_id, "counterfactuals")}
-    assert {path.split("/")[1] for path in paths} == {"explanation.json", "explanation.html", "metrics.csv"}
+    names = {"explanation.json", "explanation.html", "explanation.png"}
+    assert {path.split("/")[1] for path in paths} == names | {"metrics.csv"}
     assert result.artifacts["counterfactual_metrics"].content["value"].tolist() == ["", "female", "male"]
 
 

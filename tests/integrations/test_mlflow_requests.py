@@ -192,7 +192,7 @@ def test_measures_are_means_over_the_answers_for_all_rows_and_for_each_group(exp
     x = loans()
     chosen = np.arange(0, 40)
     e = explainer.explain(x.iloc[chosen], target=1)
-    table = measures_by_group(e, Groups.of("sex", x, chosen)).set_index("value")
+    table = measures_by_group(e, Groups.of("sex", x).take(chosen)).set_index("value")
     assert table.index.tolist() == ["", "female", "male"]
     assert table["rows"].tolist() == [40, *x["sex"][:40].value_counts().sort_index()]
     women = e[np.flatnonzero(x["sex"][:40] == "female")]
@@ -207,7 +207,7 @@ def test_metrics_have_names_that_mlflow_takes_and_no_two_groups_share_one(explai
     x = loans()
     group = pd.Series(np.where(x["age"] < 40, "<40", ">40"), name="age band")
     e = explainer.explain(x[:20], target=1)
-    metrics = as_metrics(measures_by_group(e, Groups.of(group, x, np.arange(20))), "test_")
+    metrics = as_metrics(measures_by_group(e, Groups.of(group, x).take(np.arange(20))), "test_")
     assert {"test_cfproto/validity", "test_cfproto/validity/age band/_40"} < {*metrics}
     assert metrics["test_cfproto/rows/age band/_40"] + metrics["test_cfproto/rows/age band/_40_2"] == 20
     assert {name.split("/")[1] for name in metrics} == {"rows", *MEASURES}
@@ -223,11 +223,11 @@ def test_a_measure_that_no_line_has_is_no_metric(explainer):
 @pytest.mark.parametrize("group", ["sexx", [1, 2], np.zeros((200, 2))])
 def test_a_group_that_does_not_fit_the_data_is_refused(group):
     with pytest.raises(InputError, match="group is"):
-        Groups.of(group, loans(), np.arange(3))
+        Groups.of(group, loans())
 
 
 def test_missing_values_of_a_group_are_a_group():
-    groups = Groups.of(pd.Series(["a", None, np.nan, "b"]), loans(4), np.arange(4))
+    groups = Groups.of(pd.Series(["a", None, np.nan, "b"]), loans(4))
     assert groups.name == "group"
     assert groups.labels.tolist() == ["a", "missing", "missing", "b"]
 

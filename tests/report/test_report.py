@@ -57,6 +57,12 @@ def table(rows=2):
     return explanation(before, np.add(before, [0.0, -5.0, 0.05]), names=("height", "weight", "ratio"))
 
 
+def data_of(html):
+    """What the script of a report is given."""
+    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
+    return json.loads(text)
+
+
 class Outline(HTMLParser):
     """Collects tags and text, and fails on tags that do not close in order."""
 
@@ -68,14 +74,14 @@ class Outline(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
-        if tag not in {"meta", "img"}:
+        if tag not in {"meta", "img", "input"}:
             self.open.append(tag)
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
 
     def handle_data(self, data):
-        if "style" not in self.open:
+        if not {"style", "script"} & set(self.open):
             self.text += data + "|"
 
 
@@ -137,7 +143,8 @@ def test_the_largest_change_in_standard_deviations_comes_first_and_a_category_co
     assert [change.feature for change in ranked(e)] == ["big", "word", "tiny", "small"]
     bars = [attrs["style"] for tag, attrs in Outline(as_html(e)).tags if attrs.get("class") in {"less", "more"}]
     assert bars == ["left:50%;width:50.0%", "left:50%;width:5.0%", "left:50%;width:1.0%"]
-    assert "big|1000|1100|+5.0 sd|" in Outline(as_html(e)).text
+    assert "big|1000|1100|higher |+5.0 sd|" in Outline(as_html(e)).text
+    assert "word|a|b|different|" in Outline(as_html(e)).text
     assert [change.feature for change in ranked(Explanation.from_json(e.to_json()))] == ["big", "word", "tiny", "small"]
 
 
@@ -232,15 +239,15 @@ def test_columns_line_up():
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        (How("path", theta=3.2), "class 1 reached on the path to a prototype at theta=3.2"),
-        (How("latent", theta=1234.5), "class 1 reached on the path to a prototype at theta=1.23e+03"),
-        (How("path", theta=np.inf), "class 1 reached on the path to a prototype at the prototype itself"),
+        (How("path", theta=3.2), "class 1 reached on the way to an example of it at theta=3.2"),
+        (How("latent", theta=1234.5), "class 1 reached on the way to an example of it at theta=1.23e+03"),
+        (How("path", theta=np.inf), "class 1 reached on the way to an example of it, the example itself"),
         (
             How("path", theta=3.2, polished_from=12.34),
-            "class 1 reached on the path to a prototype, then improved",
+            "class 1 reached on the way to an example of it, then improved",
         ),
-        (How("path", theta=3.2, polished_from=4.56), "class 1 reached on the path to a prototype at theta=3.2"),
-        (How("path", polished_from=np.inf), "class 1 reached on the way to a prototype with 3 changes"),
+        (How("path", theta=3.2, polished_from=4.56), "class 1 reached on the way to an example of it at theta=3.2"),
+        (How("path", polished_from=np.inf), "class 1 reached on the way to an example of it with 3 changes"),
         (How("fista", step=123, c=10.0), "class 1 reached at step 123 with c = 10"),
         (How("fista", step=123, c=0.0), "class 1 reached at step 123"),
         (How("fista", step=123), "class 1 reached at step 123"),
@@ -344,7 +351,7 @@ def test_rows_without_an_answer_are_not_counted_as_explained(status, tmp_path):
     outline = Outline(html)
     assert "2 of 3|rows explained|1|found|1|fallback|" in outline.text
     assert f".badge.{status}" in html
-    assert "3 features|" in outline.text
+    assert [line["to"] for line in data_of(html)["lines"]] == ["yes", "yes", None]
 
 
 def test_many_rows_and_many_changes_are_cut_and_counted():
@@ -370,7 +377,7 @@ def test_html_is_well_formed_and_loads_nothing_from_outside():
 
 def test_html_shows_changes_and_folds_the_unchanged_features_away():
     outline = Outline(as_html(table(1)))
-    assert "weight|10|5|−50 %|" in outline.text  # noqa: RUF001 a minus sign
+    assert "weight|10|5|lower |−50 %|" in outline.text  # noqa: RUF001 a minus sign
     assert "1 unchanged feature|height|1|" in outline.text
     assert "10 % → |75 %|" in outline.text
     assert "details" in [tag for tag, _ in outline.tags]
@@ -389,8 +396,13 @@ def test_text_of_the_user_is_escaped_everywhere(tmp_path):
     meta = {"adapter": EVIL, "config": {EVIL: EVIL}, EVIL: EVIL}
     e = explanation(before, after, names=tuple(before.columns), labels=(EVIL, EVIL + "2"), message=EVIL, meta=meta)
     html = write_report(e, tmp_path / "r.html", title=EVIL).read_text(encoding="utf-8")
-    assert "<script" not in html
-    assert Outline(html).text.count(EVIL) >= 10
+    for text in (html, as_html(e)):
+        assert "<script>alert" not in text
+    assert Outline(as_html(e)).text.count(EVIL) >= 8
+    line = data_of(html)["lines"][0]
+    assert line["name"] == f"Row 0 · {EVIL}"
+    assert (line["from"], line["to"]) == (EVIL, EVIL + "2")
+    assert [change["feature"] for change in line["changes"]] == [EVIL]
 
 
 def test_notebooks_get_the_first_ten_rows_and_the_number_of_the_others():
@@ -449,7 +461,7 @@ def test_the_report_is_one_file_with_every_row_and_a_summary(tmp_path):
     html = path.read_text(encoding="utf-8")
     outline = Outline(html)
     assert html.startswith("<!doctype html>")
-    assert html.count("<section") == 13
+    assert [line["row"] for line in data_of(html)["lines"]] == list(range(13))
     for words in (
         "Loans|",
         "13 of 13|rows explained|",
@@ -464,8 +476,10 @@ def test_the_report_is_one_file_with_every_row_and_a_summary(tmp_path):
 
 def test_a_report_can_be_written_without_meta_data_and_without_rows(tmp_path):
     e = explanation(np.ones((1, 1)), np.zeros((1, 1)), meta={})
-    assert "<section" in write_report(e, tmp_path / "a.html").read_text(encoding="utf-8")
-    assert "<section" not in write_report(e[:0], str(tmp_path / "b.html")).read_text(encoding="utf-8")
+    image = explanation(np.zeros((1, 2, 2)), np.ones((1, 2, 2)), meta={})
+    for name, some in (("a.html", e), ("b.html", e[:0]), ("c.html", image), ("d.html", image[:0])):
+        html = write_report(some, tmp_path / name).read_text(encoding="utf-8")
+        assert len(data_of(html)["lines"]) == len(some)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cfproto_plugin.errors import InputError
-from cfproto_plugin.files.package import put
+from cfproto_plugin.files.writing import put
 from cfproto_plugin.integrations.datasets.loading import load_pyarrow
 
 SUFFIX = ".parquet"

@@ -24,7 +24,7 @@ from cfproto_plugin.integrations.datasets.manifest import Manifest, open_manifes
 from cfproto_plugin.integrations.datasets.outcomes import DatasetReport, Outcome
 from cfproto_plugin.integrations.datasets.work import Work
 from cfproto_plugin.integrations.serving import known
-from cfproto_plugin.search.clock import Progress, reporting
+from cfproto_plugin.search.clock import Done, Progress, reporting
 
 log = logging.getLogger(__name__)
 Engine = Literal["local", "ray"]
@@ -116,13 +116,13 @@ def _run(
     manifest: Manifest,
     report: DatasetReport,
     rows: int,
-    tick: Callable[[float], None],
+    tick: Callable[[Done], None],
 ) -> None:
     """Note every outcome as it comes."""
     for block, outcome in outcomes:
         manifest.add(outcome, block)
         report.add(outcome)
-        tick(report.rows / rows)
+        tick(Done(report.rows / rows, rows, report.rows, report.found))
 
 
 def _runner(engine: Engine, workers: int) -> Callable[[Work, Sequence[Block]], Iterator[tuple[Block, Outcome]]]:

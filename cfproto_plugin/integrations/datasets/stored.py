@@ -14,7 +14,8 @@ from typing import Any
 from cfproto_plugin.checks import shown
 from cfproto_plugin.errors import InputError
 from cfproto_plugin.explainer import CounterfactualExplainer
-from cfproto_plugin.files.package import MAX_BYTES, opened_package
+from cfproto_plugin.files.package import MAX_BYTES
+from cfproto_plugin.files.reading import opened_package
 from cfproto_plugin.files.record import Saved
 from cfproto_plugin.integrations.serving import ServedExplainer, known
 

@@ -20,8 +20,9 @@ from cfproto_plugin.helpers.kinds import take
 from cfproto_plugin.integrations.mlflow.explainers import load_explainer
 from cfproto_plugin.integrations.mlflow.explanations import log_explanation
 from cfproto_plugin.integrations.mlflow.loading import load_mlflow
-from cfproto_plugin.integrations.mlflow.measures import Groups, as_metrics, measures_by_group
+from cfproto_plugin.integrations.mlflow.measures import as_metrics, measures_by_group
 from cfproto_plugin.protocols import Array
+from cfproto_plugin.report.cohorts import Groups
 
 log = logging.getLogger(__name__)
 SETTINGS = ("explainer", "train", "rows", "group", "target", "n", "time_budget", "features", "search", "metric_prefix")
@@ -55,7 +56,7 @@ class CounterfactualEvaluator(ModelEvaluator):  # type: ignore[misc]  # MLflow i
         data = dataset.features_data
         explainer = _explainer(config, model, data)
         chosen = _evenly(len(data), config.get("rows", _ROWS))
-        groups = None if config.get("group") is None else Groups.of(config["group"], data, chosen)
+        groups = None if config.get("group") is None else Groups.of(config["group"], data).take(chosen)
         explanation = explainer.explain(
             take(data, chosen),
             target=config.get("target"),

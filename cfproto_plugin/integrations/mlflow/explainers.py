@@ -60,6 +60,8 @@ def load_explainer(model_uri: str, *, model: Any = None, trusted: Sequence[str] 
     names of types that the file of a scikit-learn model may restore, and of functions in relations.
     """
     mlflow = load_mlflow()
+    if not isinstance(model_uri, (str, os.PathLike)):
+        raise InputError(f"model_uri is {shown(model_uri)}; expected text such as 'models:/loans-explainer@champion'")
     folder = Path(mlflow.artifacts.download_artifacts(model_uri))
     flavor = mlflow.models.Model.load(folder).flavors.get("python_function", {})
     place = flavor.get("artifacts", {}).get("explainer")

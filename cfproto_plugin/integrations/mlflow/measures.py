@@ -3,44 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
 
-from cfproto_plugin.checks import shown
-from cfproto_plugin.errors import InputError, did_you_mean
 from cfproto_plugin.explanation import Explanation
-from cfproto_plugin.helpers.kinds import library_of, load_pandas, names_of, objects, to_pandas
+from cfproto_plugin.helpers.kinds import load_pandas
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.tables.cells import is_missing
+from cfproto_plugin.report.cohorts import Groups
 
 MEASURES = ("validity", "distance", "changed_columns", "typicality", "stability", "seconds")
-_MISSING = "missing"
-
-
-class Groups(NamedTuple):
-    """A text per explained row."""
-
-    name: str
-    labels: Array  # (rows,)
-
-    @classmethod
-    def of(cls, group: Any, data: Any, chosen: Array) -> Self:
-        """The groups of the chosen rows of the data: by a column, or by an array or Series as long as the data."""
-        if isinstance(group, str):
-            columns = names_of(data) if library_of(data) is not None else []
-            if group not in columns:
-                raise InputError(
-                    f"group is {group!r}, which is no column of the data.{did_you_mean(group, columns)} Name a "
-                    "feature, or pass one value per row"
-                )
-            name, values = group, to_pandas(data)[group]
-        else:
-            name, values = str(getattr(group, "name", None) or "group"), group
-        if np.ndim(values) != 1 or len(values) != len(data):
-            raise InputError(f"group is {shown(group)}; expected a column, or one value for each of {len(data)} rows")
-        cells = objects(list(values))[chosen]
-        return cls(name, objects([_MISSING if is_missing(cell) else str(cell) for cell in cells]))
 
 
 def measures_by_group(explanation: Explanation, groups: Groups | None = None) -> Any:
@@ -51,8 +23,7 @@ def measures_by_group(explanation: Explanation, groups: Groups | None = None) ->
     """
     lines = [("", "", np.ones(len(explanation), dtype=bool))]
     if groups is not None:
-        of_line = groups.labels[explanation.row]
-        lines += [(groups.name, value, of_line == value) for value in sorted(set(groups.labels.tolist()))]
+        lines += [(groups.name, value, mask) for value, mask in groups.take(explanation.row).masks()]
     found = [{"group": name, "value": value, **_measured(explanation[mask])} for name, value, mask in lines]
     return load_pandas().DataFrame(found)
 

@@ -15,7 +15,7 @@ from cfproto_plugin.search.candidates import Candidates, candidates, traces
 from cfproto_plugin.search.clock import Clock
 from cfproto_plugin.search.intervals import Intervals
 from cfproto_plugin.search.judge import Judge
-from cfproto_plugin.search.methods.path import path_points
+from cfproto_plugin.search.methods.path import path_ends, path_points
 
 _PARTS, _ROUNDS = 8, 5  # of the way between two points, and how often: to 1/32,768 of it
 
@@ -81,16 +81,15 @@ class _Between:
         z = path_points(
             origin.z, self.prototypes[paths, None], t[:, None], origin.z_lower, origin.z_upper, judge.task.beta
         )
-        table, cost = judge.decode(z[:, 0], self.row[paths])
+        end = path_ends(judge, self.row[paths], self.prototypes[paths, None])
+        goal = np.repeat(judge.space.to_search(end), t.shape[1], axis=1) if judge.theta else None
+        table, cost = judge.decode(z[:, 0], self.row[paths], goal)
         table, cost = table.reshape(len(row), -1), cost.ravel()
         proba = judge.model.quick(table, judge.task.group[row])
         margin = judge.free_margin(table, row, proba)
         valid = (margin > 0) & (cost > 0) & judge.is_permitted(table, row)
         worth = np.where(valid, -cost, np.where(cost > 0, margin - cost.max() - 1, -np.inf))  # the valid ones first
         near = worth.reshape(t.shape).argmax(axis=1)
-        end, _ = judge.decode(
-            np.minimum(np.maximum(self.prototypes[paths], origin.z_lower), origin.z_upper), self.row[paths]
-        )
         start = np.zeros(t.shape, dtype=bool)
         start[np.arange(len(paths)), near] = bool(config.polish)
         at = np.flatnonzero((valid & (cost < best[row])) | (start.ravel() & (cost > 0)))
@@ -105,7 +104,7 @@ class _Between:
             traces(len(at), self.method, prototype=np.repeat(self.classes[paths], t.shape[1])[at], theta=theta),
             valid=valid[at],
             start=start.ravel()[at],
-            path_end=end[at // t.shape[1]],
+            path_end=end[at // t.shape[1], 0],
         )
         intervals = Intervals(*(side[row] for side in self.intervals or ()))
         return found, intervals.sides(proba).reshape(*t.shape, -1), valid.reshape(t.shape)

@@ -33,6 +33,13 @@ def path_points(z0: Array, prototypes: Array, t: Array, lower: Array, upper: Arr
     return np.asarray(np.minimum(z, upper[:, None, None], out=z))
 
 
+def path_ends(judge: Judge, rows: Array, prototypes: Array, *, limited: bool = True) -> Array:
+    """Table values (n, m, A) of the prototypes (n, m, D) of lines (n,), moved inside the rules: L_proto is 0 there."""
+    origin = judge.task.rows.take(rows).spread()
+    z = np.minimum(np.maximum(prototypes, origin.z_lower), origin.z_upper)
+    return judge.decode(z, rows, limited=limited)[0]
+
+
 def search_path(
     judge: Judge,
     clock: Clock,
@@ -101,9 +108,10 @@ class _Path:
         origin = judge.task.rows.take(rows)
         z = path_points(origin.z, prototypes, t, origin.z_lower, origin.z_upper, judge.task.beta)
         row = np.repeat(rows, z.shape[1] * z.shape[2])
-        goal = np.broadcast_to(prototypes[:, :, None], z.shape).reshape(len(rows), -1, z.shape[-1])
-        table, cost = judge.decode(z.reshape(goal.shape), rows, goal if judge.theta else None, limited=limited)
-        table, cost = table.reshape(len(row), -1), cost.ravel()
+        end = path_ends(judge, rows, prototypes, limited=limited)
+        goal = np.repeat(judge.space.to_search(end), t.shape[2], axis=1) if judge.theta else None
+        table, cost = judge.decode(z.reshape(len(rows), -1, z.shape[-1]), rows, goal, limited=limited)
+        table, cost, end = table.reshape(len(row), -1), cost.ravel(), end.reshape(-1, end.shape[-1])
         worth = np.repeat(classes.ravel() >= 0, t.shape[2]) & (cost > 0)
         worth &= (cost < self.best[row]) | (not limited)
         margin = np.full(len(row), -np.inf)
@@ -127,7 +135,7 @@ class _Path:
             traces(len(at), self.method, prototype=classes.ravel()[path], theta=theta),
             valid=valid[at],
             start=start.ravel()[at],
-            path_end=table[path * t.shape[2] + t.shape[2] - 1],
+            path_end=end[path],
             path=path % t.shape[1],
         )
         return first

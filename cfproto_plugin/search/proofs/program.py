@@ -1,4 +1,4 @@
-"""Choices, leaves and conditions as a mixed-integer program, solved by HiGHS.
+"""Choices, leaves and conditions as a mixed-integer program.
 
     u (binary)      which choice every column takes: for numbers, whether it is number i or a later one, u_i >= u_(i+1)
     y (continuous)  which leaf every tree takes: one per tree, sum y = 1
@@ -12,27 +12,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from functools import partial
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.proofs.choices import Choices, places_of
+from cfproto_plugin.search.proofs.forms import Form, Row, add, exact_unit, holds, is_upper, sides
 from cfproto_plugin.search.proofs.leaves import Leaf, Splits, TooLateError, leaves_in_reach
 from cfproto_plugin.search.proofs.reading import Reading
 from cfproto_plugin.search.proofs.related import Moved, repaired
+from cfproto_plugin.search.proofs.solver import solve
 from cfproto_plugin.search.proofs.target import Condition, rounding
 from cfproto_plugin.tables.relations import Linear
 
 _MOST_LEAVES = 60_000  # in reach, of all trees: HiGHS then holds some hundred megabytes
-_SHORTEST = 1e-3  # seconds
-_GAP = 1e-7  # relative gap at which HiGHS calls a program solved
 _LARGE = 100.0  # the radius in the units of HiGHS, whose tolerances are 1e-6 and 1e-7
 SAFETY = 1e-6  # of the radius, by which its bound is lowered: a hundred times its tolerances
-_TOLERANCE = 1e-6  # of HiGHS
-_OPTIMAL, _INFEASIBLE = 0, 2  # status of milp
 
 
 class Outcome(NamedTuple):
@@ -44,13 +41,6 @@ class Outcome(NamedTuple):
     infeasible: bool
     d: Mapping[int, float] = MappingProxyType({})  # by column of relations: how far it moves
     q: Mapping[int, float] = MappingProxyType({})  # and what the program thinks that this costs
-
-
-class Form(NamedTuple):
-    """A linear form of the variables: a constant and coefficients."""
-
-    constant: float
-    terms: dict[int, float]
 
 
 class Program:
@@ -69,7 +59,7 @@ class Program:
         self._ordered: list[bool] = []
         self._cost: list[float] = []
         self._constant = 0.0
-        self._rows: list[tuple[dict[int, float], float, float]] = []
+        self._rows: list[Row] = []
         self._offset = [self._columns_of(each, splits) for each in choices]
         self._binary = self._count
         self._trees = self._leaves_of(reading, splits, end)
@@ -94,7 +84,7 @@ class Program:
         for linear in relations:
             form = Form(-linear.bound, {})
             for at in np.flatnonzero(linear.weights).tolist():
-                form = _add(form, self._value(at), float(linear.weights[at]))
+                form = add(form, self._value(at), float(linear.weights[at]))
             size = max((abs(c) for c in form.terms.values()), default=1.0)
             terms = {variable: c / size for variable, c in form.terms.items()}
             level = -form.constant / size
@@ -115,7 +105,7 @@ class Program:
         kept = Form(0.0, {})
         for place, each in enumerate(self.choices):
             if each.own >= 0:
-                kept = _add(kept, self.is_any(place, 1 << each.own))
+                kept = add(kept, self.is_any(place, 1 << each.own))
         self._rows.append((kept.terms, len(self.choices) - most - kept.constant, np.inf))
 
     def forbid(self, picked: Array, places: Iterable[int] | None = None) -> None:
@@ -123,7 +113,7 @@ class Program:
         places = range(len(picked)) if places is None else list(places)
         form = Form(0.0, {})
         for place in places:
-            form = _add(form, self.is_any(place, 1 << int(picked[place])))
+            form = add(form, self.is_any(place, 1 << int(picked[place])))
         self._rows.append((form.terms, -np.inf, len(places) - 1 - form.constant))
 
     def is_single(self, picked: Array, places: Iterable[int]) -> bool:
@@ -132,9 +122,6 @@ class Program:
 
     def solve(self, seconds: float, *, root_only: bool = False) -> Outcome:
         """Solve it, in so many seconds; root_only: bound it without branching."""
-        options: dict[str, float] = {"time_limit": max(seconds, _SHORTEST), "mip_rel_gap": _GAP}
-        if root_only:
-            options["node_limit"] = 1
         cost, low, high = np.zeros(self._count), np.zeros(self._count), np.ones(self._count)
         cost[: len(self._cost)] = np.array(self._cost) * self._scale
         for _, variable in self._moved.values():
@@ -142,25 +129,18 @@ class Program:
             cost[variable + 1] = 1.0
         if not self._count:
             return self._trivial()
-        whole, begin = (np.arange(self._count) < self._binary).astype(int), time.perf_counter()
-        from scipy.optimize import Bounds, milp
-
-        ask = partial(milp, cost, integrality=whole, bounds=Bounds(low, high), constraints=self._constraints())
-        found = ask(options=options)
-        if found.status == _INFEASIBLE:  # the presolve of HiGHS calls some programs so that have points
-            options["time_limit"] = max(seconds - (time.perf_counter() - begin), _SHORTEST)
-            found = ask(options={**options, "presolve": False})
-        if found.status == _INFEASIBLE:
+        found = solve(cost, low, high, self._binary, self._rows, seconds, root_only=root_only)
+        if found.infeasible:
             return Outcome(np.inf, None, solved=True, infeasible=True)
         bound = self._least()
-        if found.mip_dual_bound is not None and np.isfinite(found.mip_dual_bound):
-            solved = found.mip_dual_bound / self._scale + self._constant
+        if found.bound is not None:
+            solved = found.bound / self._scale + self._constant
             bound = max(bound, solved - SAFETY * max(self._unit, abs(solved)))
         if found.x is None:
             return Outcome(bound, None, solved=False, infeasible=False)
         d = {at: float(found.x[variable]) for at, (_, variable) in self._moved.items()}
         q = {at: float(found.x[variable + 1]) / self._scale for at, (_, variable) in self._moved.items()}
-        return Outcome(bound, self._picked(found.x), found.status == _OPTIMAL, infeasible=False, d=d, q=q)
+        return Outcome(bound, self._picked(found.x), found.solved, infeasible=False, d=d, q=q)
 
     def cost_of(self, table: Array) -> float:
         """What a point (A,) costs by the program; infinite if the program does not have it."""
@@ -180,7 +160,7 @@ class Program:
             x[d] = moved.step(table[at])
             x[d + 1] = moved.cost(x[d]) * self._scale
             cost += float(moved.cost(x[d]))
-        return cost if all(_holds(x, *row) for row in self._rows) else np.inf
+        return cost if all(holds(x, row) for row in self._rows) else np.inf
 
     def is_any(self, place: int, bits: int) -> Form:
         """The form that is 1 if a column takes one of these choices, else 0; of numbers, choices without a gap."""
@@ -230,9 +210,9 @@ class Program:
             (column.step(each.low).clip(-self._reach, self._reach), 0.0, np.inf),
             (column.step(each.high).clip(-self._reach, self._reach), -np.inf, 0.0),
         ):
-            form = _add(Form(0.0, {d: 1.0}), self._weighted(column.at, values), -1.0)
+            form = add(Form(0.0, {d: 1.0}), self._weighted(column.at, values), -1.0)
             self._rows.append((form.terms, low - form.constant, high - form.constant))
-        form = _add(Form(0.0, {q: 1.0}), self._weighted(column.at, (each.cost - fee) * self._scale), -1.0)
+        form = add(Form(0.0, {q: 1.0}), self._weighted(column.at, (each.cost - fee) * self._scale), -1.0)
         self._rows.append((form.terms, -form.constant, np.inf))
         if k == 1 or self._ordered[column.at]:
             self._constant += float(fee[0] - each.cost[0])
@@ -275,7 +255,7 @@ class Program:
         """The variables of a column; returns the first."""
         start, k = self._count, len(each.value)
         ordered = each.ordered and all(
-            _is_upper(bits, k) for number, bits in splits.right.items() if splits.column[number] == each.at
+            is_upper(bits, k) for number, bits in splits.right.items() if splits.column[number] == each.at
         )
         self._ordered.append(ordered)
         if k == 1:
@@ -319,26 +299,16 @@ class Program:
             for at, bits in leaf.box.items():
                 boxes.setdefault(at, []).append((bits, column))
         for at, parts in boxes.items():
-            for side in _sides(parts, splits.every[at], ordered=self._ordered[at], k=len(self.choices[at].value)):
+            for side in sides(parts, splits.every[at], ordered=self._ordered[at], k=len(self.choices[at].value)):
                 form = self.is_any(at, side)
                 needing = {column: 1.0 for bits, column in parts if not bits & ~side}
                 self._rows.append(({**needing, **{v: -c for v, c in form.terms.items()}}, -np.inf, form.constant))
 
     def _exact_unit(self, condition: Condition) -> float:
-        """Of the scores that a condition compares, see `_exact_unit`."""
+        """Of the scores that a condition compares, see `exact_unit`."""
         leaves = [leaf.value for leaf, _ in self._trees]
         scores = np.stack([*leaves, *self._alone, self.ensemble.base])[:, condition.weights != 0]
-        return _exact_unit(np.append(scores.ravel(), condition.least))
-
-    def _constraints(self) -> Any:
-        entries = [len(terms) for terms, _, _ in self._rows]
-        columns = np.fromiter((c for terms, _, _ in self._rows for c in terms), dtype=int, count=sum(entries))
-        data = np.fromiter((v for terms, _, _ in self._rows for v in terms.values()), dtype=float, count=sum(entries))
-        from scipy.optimize import LinearConstraint
-        from scipy.sparse import csr_matrix
-
-        matrix = csr_matrix((data, columns, np.concatenate([[0], np.cumsum(entries)])), (len(entries), self._count))
-        return LinearConstraint(matrix, [low for _, low, _ in self._rows], [high for _, _, high in self._rows])
+        return exact_unit(np.append(scores.ravel(), condition.least))
 
     def _picked(self, x: Array) -> Array:
         """(A,) the choice of every column."""
@@ -352,45 +322,3 @@ class Program:
             else:
                 found.append(int(x[start : start + k].argmax()))
         return np.array(found)
-
-
-def _sides(parts: list[tuple[int, int]], every: int, *, ordered: bool, k: int) -> list[int]:
-    """The sets of choices whose leaves are counted together.
-
-    Numbers: from each first choice of a leaf on, and up to each last one. Categories: each leaf's own set.
-    """
-    sets = {bits for bits, _ in parts}
-    if not ordered:
-        return sorted(sets)
-    lows = {(bits & -bits).bit_length() - 1 for bits in sets} - {0}
-    highs = {bits.bit_length() for bits in sets} - {k}
-    return [every >> low << low for low in sorted(lows)] + [(1 << high) - 1 for high in sorted(highs)]
-
-
-def _holds(x: Array, terms: dict[int, float], low: float, high: float) -> bool:
-    """Whether a row of a program holds at x, as HiGHS sees it."""
-    parts = np.array([c * x[variable] for variable, c in terms.items()])
-    slack = _TOLERANCE * max(1.0, float(np.abs(parts).sum()))
-    return bool(low - slack <= parts.sum() <= high + slack)
-
-
-def _is_upper(bits: int, k: int) -> bool:
-    """Whether the set is empty, or holds the last choices of k and no others."""
-    return not bits or bits + (bits & -bits) == 1 << k
-
-
-def _exact_unit(values: Array) -> float:
-    """A power of two of which all values (n,) are multiples, if their sums round to nothing in float32; else 0."""
-    sizes = np.abs(values[values != 0])
-    if not len(sizes):
-        return 0.0
-    unit = float(2.0 ** np.floor(np.log2(sizes.min())))
-    whole = bool((sizes % unit == 0).all()) and float(sizes.sum()) < unit / np.finfo(np.float32).eps
-    return unit if whole else 0.0
-
-
-def _add(one: Form, other: Form, times: float = 1.0) -> Form:
-    terms = dict(one.terms)
-    for variable, value in other.terms.items():
-        terms[variable] = terms.get(variable, 0.0) + times * value
-    return Form(one.constant + times * other.constant, {v: c for v, c in terms.items() if c})

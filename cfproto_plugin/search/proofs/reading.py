@@ -10,6 +10,7 @@ import numpy as np
 from cfproto_plugin.errors import ConfigError
 from cfproto_plugin.helpers.trees import comparable
 from cfproto_plugin.protocols import Array, TreeEnsemble
+from cfproto_plugin.tables.cells import is_missing
 from cfproto_plugin.tables.space import FeatureSpace
 
 
@@ -25,7 +26,7 @@ class Nodes(NamedTuple):
 class Reading:
     """The splits of an ensemble in terms of the columns of a table.
 
-    A split is a column of the model, a threshold and the side of missing values.
+    A split is a column of the model, a threshold or a set of codes, and the side of missing values.
     """
 
     def __init__(self, ensemble: TreeEnsemble, space: FeatureSpace, names: tuple[str, ...] | None) -> None:
@@ -40,10 +41,12 @@ class Reading:
                 strict=True,
             )
         )
-        inner = column >= 0
-        keys = np.stack([column[inner], comparable(threshold[inner], ensemble), missing_left[inner] != 0], axis=1)
+        inner, self.code_sets, code_set = column >= 0, *_code_sets(ensemble, sizes)
+        by_number = comparable(np.where(code_set < 0, threshold, 0.0)[inner], ensemble)
+        keys = np.stack([column[inner], by_number, missing_left[inner] != 0, code_set[inner]], axis=1)
         splits, number = np.unique(keys, axis=0, return_inverse=True)
         self.column, self.threshold, self.missing_left = splits[:, 0].astype(int), splits[:, 1], splits[:, 2] != 0
+        self.code_set = splits[:, 3].astype(int)  # number of the set of codes, -1 where a threshold splits
         split = np.full(len(column), -1)
         split[inner] = number.ravel()
         self.trees = [
@@ -65,10 +68,13 @@ class Reading:
             if not len(here):
                 continue
             with np.errstate(over="ignore"):
-                cell = self._as_numbers(at, cells).astype(self.ensemble.dtype)
+                cell = self._as_numbers(at, self._column_of[source], cells).astype(self.ensemble.dtype)
             missing = np.isnan(cell) | (cell == np.asarray(self.ensemble.missing, dtype=cell.dtype))
             threshold = self.threshold[splits[here]][:, None]
             right = cell > threshold if self.ensemble.equal_left else cell >= threshold
+            for place in np.flatnonzero(self.code_set[splits[here]] >= 0):
+                codes = self.code_sets[self.code_set[splits[here[place]]]]
+                right[place] = np.isin(np.floor(cell), codes)
             found[here] = np.where(missing, ~self.missing_left[splits[here]][:, None], right)
         return found
 
@@ -89,10 +95,15 @@ class Reading:
         if at not in self._firsts:
             splits = self.splits_of(at)
             held, compared = self.held(at), np.dtype(self.ensemble.dtype)
-            edge = self.threshold[splits].astype(compared)
+            by_code = self.code_set[splits] >= 0
+            edge = self.threshold[splits[~by_code]].astype(compared)
             edge = edge[np.isfinite(edge)]
             if self.ensemble.equal_left:
                 edge = np.nextafter(edge, compared.type(np.inf))
+            codes = np.concatenate(
+                [np.zeros(0, int), *(self.code_sets[each] for each in self.code_set[splits[by_code]])]
+            )
+            edge = np.append(edge, np.append(codes, codes + 1).astype(compared))
             if np.isfinite(self.ensemble.missing):  # a number of its own, with splits on both sides
                 missing = compared.type(self.ensemble.missing)
                 edge = np.append(edge, [missing, np.nextafter(missing, compared.type(np.inf))])
@@ -106,16 +117,39 @@ class Reading:
                 return held.dtype
         return np.dtype(np.float64)
 
-    def _as_numbers(self, at: int, cells: Any) -> Array:
+    def _as_numbers(self, at: int, column: int, cells: Any) -> Array:
+        """The numbers that the trees see for cells (K,) of an attribute in one of the model's columns."""
+        known = (self.ensemble.categories or {}).get(column)
+        if known is not None:
+            codes = {cell: code for code, cell in enumerate(known)}
+            return np.array([np.nan if is_missing(cell) else codes.get(cell, -1.0) for cell in cells], dtype=float)
+        name, attribute = self.space.columns.describe(at), self.space.columns.attributes[at]
+        words = attribute.levels is not None and not attribute.group and self.space.columns.names is not None
+        if words and (self.code_set[self.column == column] >= 0).any():
+            raise ConfigError(
+                f"certify needs to know which category has which code; the model does not say it of {name}. Leave "
+                "certify out, or train the model with XGBoost 3.1 or later",
+                column=attribute.name,
+            )
         try:
             return np.asarray(cells, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            name = self.space.columns.describe(at)
             raise ConfigError(
                 f"certify needs columns that the trees split by number; {name} holds others. Leave certify out, or "
                 "give the model numbers",
-                column=self.space.columns.attributes[at].name,
+                column=attribute.name,
             ) from error
+
+
+def _code_sets(ensemble: TreeEnsemble, sizes: list[int]) -> tuple[list[Array], Array]:
+    """The sets of codes that go to the right somewhere, and by node of all trees the number of its set, or -1."""
+    known: dict[tuple[int, ...], int] = {}
+    number, start = np.full(sum(sizes), -1), 0
+    for tree, size in zip(ensemble.trees, sizes, strict=True):
+        for node, codes in (tree.right_codes or {}).items():
+            number[start + node] = known.setdefault(tuple(sorted(map(int, codes))), len(known))
+        start += size
+    return [np.array(codes, dtype=int) for codes in known], number
 
 
 def _smallest(edge: Array, held: np.dtype[Any]) -> Array:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.search.candidates import FAR, Candidates
+from cfproto_plugin.search.candidates import FAR, Candidates, firsts, join
 from cfproto_plugin.search.judge import Judge
 
 
@@ -35,8 +35,8 @@ class Points:
         return np.where(self.shortfall[at] > 0, np.inf, self.cost[at])
 
 
-def starting_points(judge: Judge, starts: Candidates) -> Points:
-    """The best starts of every line, each predicted."""
+def starting_points(judge: Judge, starts: Candidates, *, from_row: bool = False) -> Points:
+    """The best starts of every line, each predicted; from_row: and the row itself, which is not valid yet."""
     tuning, config = judge.task.tuning, judge.task.config
     order = np.lexsort((starts.rank, starts.row))
     row, cost = starts.row[order], starts.rank[order]
@@ -45,11 +45,14 @@ def starting_points(judge: Judge, starts: Candidates) -> Points:
     if config.max_changes is None:
         near &= cost <= tuning.start_range * cost[first]
     chosen = starts.take(order[near])
+    if from_row and len(row):
+        chosen = join([chosen, _rows_themselves(judge, chosen)])
+        chosen = chosen.take(np.argsort(chosen.row, kind="stable"))
     margin = chosen.margin.copy()
     unknown = np.isnan(margin)
     if unknown.any():
         margin[unknown] = judge.free_margin(chosen.table[unknown], chosen.row[unknown])
-    valid = (margin > 0) & judge.is_permitted(chosen.table, chosen.row)
+    valid = (margin > 0) & np.isfinite(chosen.cost) & judge.is_permitted(chosen.table, chosen.row)
     return Points(
         chosen.row,
         chosen.table.copy(),
@@ -61,3 +64,13 @@ def starting_points(judge: Judge, starts: Candidates) -> Points:
         np.full(len(chosen.row), -np.inf),
         chosen,
     )
+
+
+def _rows_themselves(judge: Judge, chosen: Candidates) -> Candidates:
+    """The rows of the lines that have starts, on the path of the best start; without rows that break a rule."""
+    best = chosen.take(firsts(chosen.row))
+    rows = judge.task.rows.take(best.row)
+    start = best.take(~judge.space.broken(rows.table, rows))
+    m = len(start.row)
+    unknown, table = np.full(m, np.nan), judge.task.rows.table[start.row]
+    return start._replace(table=table, cost=np.full(m, np.inf), margin=unknown, shortfall=np.zeros(m))

@@ -26,7 +26,7 @@ def polish(judge: Judge, clock: Clock, starts: Candidates, splits: Splits | None
 
     splits: where a tree model splits the columns.
     """
-    points = starting_points(judge, starts)
+    points = starting_points(judge, starts, from_row=splits is not None)
     with suppress(OutOfTimeError):  # the points are where they got to
         if len(points.row) and judge.model.has_gradient:
             slide(judge, clock, points)
@@ -79,7 +79,8 @@ def _improve(judge: Judge, points: Points, active: Array, splits: Splits | None)
     weights = (0.0, *tuning.towards) if judge.measures.floors.least_typicality.least else (0.0,)
     most = judge.task.config.max_changes
     together = [best_together(moves.cost + each * moves.off, effect, most, tuning.price_ladder) for each in weights]
-    choice = np.concatenate([*together, single], axis=1)
+    pairs = best_pairs(moves.cost, effect, points.margin[active], tuning.pair_slack) if splits is not None else single
+    choice = np.concatenate([*together, pairs, single], axis=1)
     each, column = np.arange(len(active)), np.arange(choice.shape[2])
     cost = moves.cost[each[:, None, None], column, choice].sum(axis=2)
     point, number = np.nonzero(_worth_trying(points, active, cost, tuning.least_gain))
@@ -152,6 +153,39 @@ def _effects(judge: Judge, points: Points, active: Array, moves: Moves) -> tuple
     single = np.full((len(saved), 1, saved.shape[1]), CURRENT)
     single[np.arange(len(saved)), 0, best // saved.shape[2]] = best % saved.shape[2]
     return effect, single
+
+
+def best_pairs(cost: Array, effect: Array, margin: Array, slack: tuple[float, ...]) -> Array:
+    """Choices (p, m, A) of two columns that save most and keep a margin, if effects add up, at m values of the slack.
+
+    Points without a margin get the two that cost least and lead to one.
+
+    cost, effect: (p, A, V) of the places of every column. margin: (p,) of the points. slack: the share of the first
+    effect that the second may leave open, because effects do not quite add up. What best_together finds is best at
+    some price of the margin; a pair such as a large change back and a small one instead need not be.
+    """
+    p, columns, places = cost.shape
+    saved = (cost[:, :, CURRENT, None] - cost).reshape(p, -1)
+    gain = effect.reshape(p, -1)
+    found = np.full((p, len(slack), columns), CURRENT)
+    for point in range(p):
+        useful = np.flatnonzero((gain[point] > 0) | (saved[point] > 0))
+        order = useful[np.argsort(-gain[point, useful], kind="stable")]
+        if len(order) < 2:  # noqa: PLR2004 a pair
+            continue
+        effects, saving = gain[point, order], saved[point, order]
+        best = np.maximum.accumulate(saving)
+        where = np.maximum.accumulate(np.where(saving == best, np.arange(len(order)), 0))
+        for number, share in enumerate(slack):
+            least = -(margin[point] + effects) - share * np.abs(effects)
+            count = np.searchsorted(-effects, -least, side="right")  # partners whose effect is at least that
+            partner = where[np.maximum(count - 1, 0)]
+            apart = (count > 0) & (order // places != order[partner] // places)
+            total = np.where(apart, saving + saving[partner], -np.inf)
+            first = int(total.argmax())
+            for move in order[[first, partner[first]]] if total[first] > (0 if margin[point] > 0 else -np.inf) else ():
+                found[point, number, move // places] = move % places
+    return found
 
 
 def best_together(cost: Array, effect: Array, max_changes: int | None, price_ladder: Array) -> Array:

@@ -11,7 +11,9 @@ from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier
 
 from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
+from cfproto_plugin import explainer as explainer_module
 from cfproto_plugin.search.proofs import program
+from cfproto_plugin.search.proofs.certify import certify
 
 OPTIMAL = SearchConfig.close(certify="optimal")
 
@@ -174,3 +176,28 @@ def test_no_bound_is_above_the_cost_of_a_confirmed_answer(monkeypatch):
     e = contradicted(monkeypatch, "solve", dear)
     assert (e.lower_bound == 0).all()
     assert (e.gap == 1).all()
+
+
+@pytest.mark.parametrize("target", [None, {1: (0.6, 1.0)}])
+@pytest.mark.parametrize("more", [{}, {"max_changes": 2}, {"polish": False}])
+def test_the_cost_of_an_answer_is_that_of_its_prototype_inside_the_rules(monkeypatch, target, more):
+    rng = np.random.default_rng(0)
+    x = np.stack([rng.integers(-4, 8, 120).astype(float), rng.normal(size=120), rng.normal(size=120)], axis=1)
+    forest = RandomForestClassifier(5, max_depth=4, random_state=0).fit(x, x[:, 0] / 3 + x[:, 1] + x[:, 2] > 0.5)
+    seen = []
+
+    def spy(judge, clock, solved, *rest):
+        at = np.flatnonzero(solved.good)
+        seen.append((solved.cost[at], judge.cost(solved.table[at], at, solved.goal[at])))
+        return certify(judge, clock, solved, *rest)
+
+    monkeypatch.setattr(explainer_module, "certify", spy)
+    rules = Features(decimals=None, allowed={0: [-4, -2, 1, 4, 7]}, ranges={1: (-1, 1)})
+    search = SearchConfig.close(certify="optimal", theta=0.5, **more)
+    rows = x[forest.predict(x) == 0][:15]
+    e = CounterfactualExplainer(forest, features=rules, search=search).fit(x).explain(rows, target=target)
+    ((claimed, priced),) = seen
+    assert len(claimed) > 10
+    assert claimed == pytest.approx(priced)
+    assert not any("do not agree" in message for message in e.message)
+    assert (e.gap[e.found] == 0).mean() > 0.9

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cfproto_plugin import CounterfactualExplainer, SearchConfig
+from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
 from cfproto_plugin.search.candidates import candidates, traces
 from cfproto_plugin.search.judge import Judge
 from cfproto_plugin.search.model import SearchModel
@@ -20,8 +20,9 @@ def model(x):
     return np.stack([1 - p, p], axis=1)
 
 
-def judge_of(rows, tuning=None, **settings):
-    fitted = CounterfactualExplainer(model, search=SearchConfig(**settings)).fit(TRAIN).fitted_
+def judge_of(rows, tuning=None, ranges=None, **settings):
+    rules = None if ranges is None else Features(ranges=ranges)
+    fitted = CounterfactualExplainer(model, features=rules, search=SearchConfig(**settings)).fit(TRAIN).fitted_
     n = len(rows)
     allowed = np.tile([False, True], (n, 1))
     own = np.zeros(n, dtype=int)
@@ -78,3 +79,19 @@ def test_starts_that_meet_the_wishes_come_before_cheaper_ones_that_do_not():
     given = starts(judge, [0, 0], [[0.5, 0], [0.9, 0]])
     points = starting_points(judge, given._replace(shortfall=np.array([0.2, 0.0])))
     assert points.table[:, 0].tolist() == [0.9]
+
+
+def test_the_row_itself_is_a_start_beside_those_of_its_line():
+    judge = judge_of(ROWS)
+    points = starting_points(judge, starts(judge, [1, 0], [[1, 0.5], [0.5, 0]]), from_row=True)
+    assert points.row.tolist() == [0, 0, 1, 1]
+    assert points.table[[1, 3]].tolist() == ROWS.tolist()
+    assert points.goal[[1, 3]].tolist() == points.goal[[0, 2]].tolist()
+    assert np.isinf(points.cost[[1, 3]]).all()
+    assert (points.margin[[1, 3]] < 0).all()
+
+
+def test_a_row_that_breaks_a_rule_is_no_start_even_if_it_has_the_class():
+    judge = judge_of(np.array([[9.0, 0.0], [-0.5, 0.5]]), ranges={0: (-3, 3)})
+    points = starting_points(judge, starts(judge, [0, 1], [[0.5, 0], [0.5, 0.5]]), from_row=True)
+    assert points.row.tolist() == [0, 1, 1]

@@ -8,7 +8,7 @@ import pytest
 
 from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
 from cfproto_plugin.search.refine.linear import nearest_step
-from cfproto_plugin.search.refine.polish import best_together
+from cfproto_plugin.search.refine.polish import best_pairs, best_together
 from cfproto_plugin.search.tuning import Tuning
 from cfproto_plugin.tables.splits import Splits
 
@@ -114,7 +114,7 @@ def test_the_one_column_that_matters_is_found_though_others_lie_farther_from_the
     e = explainer.explain(train[:1])
     assert e.status.tolist() == ["found"]
     assert [change.feature for change in e.changes()] == ["x3"]
-    assert e.message[0].startswith("class 1 reached on the way to a prototype with 1 change")
+    assert e.message[0].startswith("class 1 reached on the way to an example of it with 1 change")
 
 
 def test_split_values_of_a_tree_are_used_themselves(rows, cancer):
@@ -269,3 +269,29 @@ def test_missing_numbers_beside_allowed_categories_are_polished_without_a_warnin
     assert ok.sum() > 20
     assert np.isin(e.counterfactual[ok, 1], (0, 2)).all()
     assert np.array_equal(model(e.counterfactual[ok]).argmax(axis=1), e.counterfactual_class[ok].astype(int))
+
+
+def placed(*columns):
+    """(1, A, V) costs or effects; columns with fewer places repeat the current one."""
+    width = max(map(len, columns))
+    return np.array([[[*column, *[column[0]] * (width - len(column))] for column in columns]])
+
+
+def test_a_large_change_goes_back_for_a_small_one_elsewhere_if_the_pair_keeps_the_class():
+    costs = placed([3.0, 0.0], [0.0, 0.0, 1.0, 2.5], [0.0, 0.0, 0.5])
+    effects = placed([0.0, -1.0], [0.0, 0.0, 0.9, 2.0], [0.0, 0.0, 0.3])
+    assert best_pairs(costs, effects, np.array([0.2]), (0.0,)).tolist() == [[[1, 2, 0]]]
+    nearly = best_pairs(costs, effects, np.array([0.05]), (0.0, 0.1))[0].tolist()
+    assert nearly == [[1, 3, 0], [1, 2, 0]], "the slack tries what falls short by a little"
+
+
+def test_a_point_without_a_margin_gets_the_cheapest_pair_that_leads_to_one():
+    costs = placed([0.0, 0.0, 1.0], [0.0, 0.0, 1.2], [0.0, 0.0, 0.1])
+    effects = placed([0.0, 0.0, 0.3], [0.0, 0.0, 0.4], [0.0, 0.0, 0.1])
+    assert best_pairs(costs, effects, np.array([-0.45]), (0.0,)).tolist() == [[[0, 2, 2]]]
+    assert best_pairs(costs, effects, np.array([-0.9]), (0.0,)).tolist() == [[[0, 0, 0]]]
+
+
+def test_no_pair_is_made_of_two_places_of_one_column():
+    costs, effects = placed([3.0, 0.0, 1.0]), placed([0.0, -1.0, 0.9])
+    assert best_pairs(costs, effects, np.array([0.2]), (0.0,)).tolist() == [[[0]]]

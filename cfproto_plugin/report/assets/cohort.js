@@ -1,0 +1,92 @@
+/* What changes in the lines that are shown, how often, and in which direction. */
+"use strict";
+
+const SHOWN_FEATURES = 12;
+
+function tally(lines) {
+  const found = new Map();
+  for (const line of lines) {
+    for (const change of line.changes) {
+      if (!found.has(change.feature)) found.set(change.feature, { feature: change.feature, count: 0, ways: new Map(), sizes: [], values: new Map() });
+      const entry = found.get(change.feature);
+      entry.count += 1;
+      entry.ways.set(change.direction, (entry.ways.get(change.direction) || 0) + 1);
+      if (change.size) entry.sizes.push(change.size);
+      else entry.values.set(change.before + " → " + change.after, (entry.values.get(change.before + " → " + change.after) || 0) + 1);
+    }
+  }
+  return [...found.values()].sort((a, b) => b.count - a.count);
+}
+
+function median(numbers) {
+  const sorted = [...numbers].sort((a, b) => a - b), half = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+}
+
+function most(counts) {
+  return [...counts].sort((a, b) => b[1] - a[1]);
+}
+
+function typical(entry, deviations) {
+  if (entry.sizes.length >= entry.count / 2 && deviations) {
+    const size = median(entry.sizes);
+    return "median " + (size < 0 ? "−" : "+") + Math.abs(size).toPrecision(2) + " sd";
+  }
+  const [first] = most(entry.values);
+  return first ? "most often " + first[0] + " (" + first[1] + ")" : "";
+}
+
+const SIDES = { higher: "more", later: "more", lower: "less", earlier: "less" };
+
+/* The share of the answers that change a feature, in parts by direction, each with its colour and its words. */
+function cohortRow(entry, answers, data, chosen, choose) {
+  const ways = most(entry.ways), track = el("div", { class: "track", "aria-hidden": "true" });
+  let start = 0;
+  for (const [way, count] of ways) {
+    track.append(bar(SIDES[way] || "other", start, start + count / answers));
+    start += count / answers;
+  }
+  const button = el("button", { type: "button", class: "link", "aria-pressed": String(chosen === entry.feature),
+    on: { click: () => choose(chosen === entry.feature ? "" : entry.feature) } }, entry.feature);
+  return el("tr", {}, el("th", { scope: "row" }, button), el("td", { class: "often" }, track),
+    el("td", { class: "count" }, entry.count.toLocaleString("en") + " (" + percent(entry.count / answers) + ")"),
+    el("td", {}, ...ways.flatMap(([way, count], at) => [at ? ", " : "", key(way), count.toLocaleString("en") + "\u00a0" + way])),
+    el("td", { class: "dim" }, typical(entry, data.deviations)));
+}
+
+function key(way) {
+  return el("span", { class: "key " + (SIDES[way] || "other"), "aria-hidden": "true" });
+}
+
+/* Buttons for the changes of class, where there are several: what is higher for one may be lower for another. */
+function classButtons(lines, chooseClasses, narrowed) {
+  const pairs = new Map();
+  for (const line of lines) pairs.set(line.classes, { from: line.from, to: line.to, count: 1 + (pairs.get(line.classes) || { count: 0 }).count });
+  if (pairs.size < 2 && !narrowed) return null;
+  const buttons = [...pairs].sort((a, b) => b[1].count - a[1].count).slice(0, SHOWN_FEATURES).map(([text, { from, to, count }]) =>
+    el("button", { type: "button", on: { click: () => chooseClasses(from, to) } }, text + " (" + count.toLocaleString("en") + ")"));
+  const back = narrowed ? el("button", { type: "button", on: { click: () => chooseClasses("", "") } }, "all classes") : null;
+  return el("div", { class: "buttons" }, el("span", { class: "dim" }, "Only the change of class:"), ...buttons, back);
+}
+
+/* Fill `place` for the lines that are shown. chosen: the feature whose lines are shown, narrowed: whether only some
+   classes are. choose: (feature) shows only the lines that change it, chooseClasses: (from, to) only those classes. */
+function drawCohort(place, lines, data, { chosen, narrowed, choose, chooseClasses }) {
+  const answers = lines.filter((line) => line.changes.length), entries = tally(answers);
+  if (!entries.length) {
+    place.replaceChildren(el("p", { class: "dim" }, "No line that is shown changes a column."));
+    return;
+  }
+  const rows = entries.map((entry) => cohortRow(entry, answers.length, data, chosen, choose));
+  const heads = ["feature", "how often it changes", "", "in which direction", "typical change"];
+  const table = (some) => el("table", { class: "cohort" },
+    el("thead", {}, el("tr", {}, ...heads.map((head) => el("th", { scope: "col" }, head)))), el("tbody", {}, ...some));
+  const parts = [el("p", { class: "dim" }, "Of " + counted(answers.length, "counterfactual") + ", how many change each feature, and in which direction. Press a feature to see only these."),
+    classButtons(answers, chooseClasses, narrowed), table(rows.slice(0, SHOWN_FEATURES))];
+  if (rows.length > SHOWN_FEATURES) {
+    const rest = folded(counted(rows.length - SHOWN_FEATURES, "more feature"), () => table(rows.slice(SHOWN_FEATURES)));
+    rest.open = place.querySelector("details[open]") !== null;
+    parts.push(rest);
+  }
+  place.replaceChildren(...parts.filter(Boolean));
+}

@@ -1,0 +1,145 @@
+"""The report: one HTML file for many rows that loads nothing, with search, filters, sorting and a what-if view.
+
+The page is fixed text. What differs between reports is data in a script element that is not run; a small script of our
+own shows it, and the Content-Security-Policy of the page allows this script and no other, and no connection.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cfproto_plugin.checks import shown
+from cfproto_plugin.errors import InputError
+from cfproto_plugin.report.changes import row_name
+from cfproto_plugin.report.data import data_of
+from cfproto_plugin.report.guide import guide
+from cfproto_plugin.report.records import records
+from cfproto_plugin.report.sentences import as_sentence
+from cfproto_plugin.report.texts import as_data, asset, hash_of, without_surrogates
+from cfproto_plugin.report.what_if import checked_limit, stored_for
+from cfproto_plugin.report.words import classes_text, value_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cfproto_plugin.explanation import Explanation
+    from cfproto_plugin.report.records import Record
+
+_SCRIPTS = ("dom.js", "card.js", "switches.js", "cohort.js", "report.js")
+_STYLES = ("cards.css", "report.css")
+_PLAIN = 1000  # lines that are listed where scripts do not run
+_CALLS = (
+    ("n_predict_calls", "predict calls", "predict call"),
+    ("n_predicted_rows", "rows predicted", "row predicted"),
+)
+TITLE = "Counterfactual explanations"
+WHAT_IF = 100  # lines
+
+
+def report_html(explanation: Explanation, title: str = TITLE, *, what_if: bool | int = WHAT_IF) -> str:
+    """The text of the report."""
+    if not hasattr(explanation, "meta"):
+        raise InputError(f"explanation is {shown(explanation)}; expected an Explanation, what explain returns")
+    if not isinstance(title, str):
+        raise InputError(f"title is {shown(title)}; expected a text")
+    limit = checked_limit(what_if)
+    lines = records(explanation)
+    stored = stored_for(explanation, lines, limit)
+    data = as_data(data_of(explanation, lines, stored.lines))
+    body = "".join(
+        [
+            f'<a class="skip" href="#lines">Skip to the rows</a><main class="cfp"><h1>{escape(title)}</h1>',
+            _lead(explanation),
+            _tiles(explanation),
+            guide(explanation, stored),
+            asset("body.html"),
+            f"<noscript>{_plain(lines)}</noscript>",
+            _settings(explanation),
+            "</main>",
+            f'<script type="application/json" id="data">{data}</script>',
+        ]
+    )
+    return without_surrogates(_document(title, body))
+
+
+def write_report(
+    explanation: Explanation, path: str | os.PathLike[str], title: str = TITLE, *, what_if: bool | int = WHAT_IF
+) -> Path:
+    """Write the report to a file; return its path."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError(f"path is {shown(path)}; expected the name of a file such as 'report.html'")
+    text, path = report_html(explanation, title, what_if=what_if), Path(path)
+    path.write_text(text, encoding="utf-8", newline="\n")
+    return path
+
+
+def _document(title: str, body: str) -> str:
+    """The head with the policy, the body, and the script after the data that it reads."""
+    script, style = ("\n".join(map(asset, names)) for names in (_SCRIPTS, _STYLES))
+    policy = (
+        f"default-src 'none'; script-src {hash_of(script)}; style-src {hash_of(style)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{style}</style></head>"
+        f"<body>{body}<script>{script}</script></body></html>\n"
+    )
+
+
+def _lead(explanation: Explanation) -> str:
+    """What the page is, in one sentence."""
+    model = explanation.meta.get("adapter")
+    by = f" Model: {escape(str(model))}." if model else ""
+    return f'<p class="lead">What would have had to be different for the model to decide otherwise?{by}</p>'
+
+
+def _tiles(explanation: Explanation) -> str:
+    """Counts of rows and lines, time and predictions."""
+    meta, counts = explanation.meta, Counter(map(str, explanation.status))
+    done, rows = (len(set(lines.tolist())) for lines in (explanation.row[explanation.found], explanation.row))
+    lines, several = len(explanation), len(explanation) > rows  # several counterfactuals were asked for
+    tiles = [(f"row{'s' * (rows != 1)} explained", f"{done:,} of {rows:,}")]
+    for status, count in counts.items():
+        name = status.replace("_", " ")
+        tiles.append((f"lines {name}", f"{count:,} of {lines:,}") if several else (name, f"{count:,}"))
+    if "seconds" in meta:
+        tiles.append(("seconds", f"{float(meta['seconds']):.3g}"))
+    tiles += [(label if meta[key] != 1 else one, f"{meta[key]:,}") for key, label, one in _CALLS if key in meta]
+    parts = (f'<div class="tile"><b>{value}</b><span class="dim">{escape(name)}</span></div>' for name, value in tiles)
+    return f'<div class="tiles">{"".join(parts)}</div>'
+
+
+def _plain(lines: Sequence[Record]) -> str:
+    """The lines as sentences, for readers without scripts."""
+    heads = (f"{row_name(line)}, {classes_text(line, '→')}" for line in lines[:_PLAIN])
+    items = (
+        f"<li><b>{escape(head)}</b> {escape(as_sentence(line))}</li>" for head, line in zip(heads, lines, strict=False)
+    )
+    hidden = len(lines) - _PLAIN
+    more = f"<p>… and {hidden:,} more.</p>" if hidden > 0 else ""
+    return (
+        "<h2>Row by row</h2><p>Scripts do not run here: search, filters and what-if are left out.</p>"
+        f"<ol>{''.join(items)}</ol>{more}"
+    )
+
+
+def _settings(explanation: Explanation) -> str:
+    """The model, versions and settings, folded away."""
+    rest = {key: value for key, value in explanation.meta.items() if key not in {"seconds", *(k for k, *_ in _CALLS)}}
+    items = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in _flat(rest))
+    if not items:
+        return ""
+    return f"<details class='meta'><summary>Model, versions and settings</summary><dl>{items}</dl></details>"
+
+
+def _flat(values: dict[str, Any]) -> list[tuple[str, str]]:
+    """A dictionary of dictionaries as lines "versions numpy", "2.4"."""
+    nested = [(k, v if isinstance(v, dict) else {"": v}) for k, v in values.items()]
+    return [(f"{k} {name}".strip(), value_text(v)) for k, inner in nested for name, v in inner.items()]

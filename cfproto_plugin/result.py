@@ -1,0 +1,98 @@
+"""The end of a call: filled lines become an Explanation, in the user's columns and labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cfproto_plugin.asking import FittedSource
+from cfproto_plugin.explanation import Explanation
+from cfproto_plugin.features import Features
+from cfproto_plugin.fitted import Fitted
+from cfproto_plugin.lines import Lines
+from cfproto_plugin.protocols import Array
+from cfproto_plugin.search.targets import names_of
+
+
+def explanation_of(lines: Lines, facts: dict[str, Any], features: Features | None) -> Explanation:
+    """The result of a call under the rules `features`.
+
+    facts: further entries of its meta; the seconds of the whole call among them.
+    """
+    fitted, seconds = lines.fitted, facts["seconds"]
+    names, deviations = _in_order_of(lines.given.order, fitted)
+    original = lines.given.original(lines.group)
+    return Explanation(
+        original=original,
+        counterfactual=lines.given.answers(lines.table, lines.group, lines.label >= 0),
+        status=lines.status,
+        message=lines.message,
+        original_class=_named(fitted.classes, lines.answer.label),
+        counterfactual_class=_named(fitted.classes, lines.label),
+        prototype_class=_named(fitted.classes, lines.prototype),
+        original_proba=lines.answer.proba.astype(float),
+        counterfactual_proba=lines.proba,
+        distance=lines.distance,
+        margin=lines.margin(),
+        objective=lines.objective,
+        lower_bound=lines.lower_bound,
+        gap=lines.gap,
+        typicality=lines.typicality,
+        stability=lines.stability,
+        how=lines.how,
+        classes=fitted.classes,
+        n_steps=lines.steps,
+        seconds=lines.seconds + (seconds - lines.seconds.sum()) / len(lines.group),
+        row=lines.group,
+        feature_names=names,
+        deviations=deviations,
+        _source=FittedSource.of(fitted, original, features),
+        meta={**_about(fitted), **facts},
+    )
+
+
+def budget_record(given: float | None, seconds: float, *, spent: bool) -> dict[str, Any]:
+    """What became of the time budget: None without one."""
+    return {"seconds": given, "spent": spent, "overrun": 0.0 if given is None else max(0.0, seconds - given)}
+
+
+def _about(fitted: Fitted) -> dict[str, Any]:
+    """What the settings came to."""
+    floors = fitted.guide.floors
+    return {
+        "adapter": fitted.classifier.name,
+        "method": fitted.guide.plan.method,
+        "config": {
+            **vars(fitted.config),
+            "min_typicality": floors.least_typicality.least,
+            "min_stability": floors.least_stability.least,
+            "min_confidence": floors.least_confidence.least,
+        },
+        "typicality": None if floors.typicality is None else floors.typicality.described(),
+        "confidence": None if floors.sure is None else floors.sure.tolist(),
+        "classes_without_prototype": list(fitted.absent),
+    }
+
+
+def _in_order_of(order: Any, fitted: Fitted) -> tuple[tuple[str, ...] | None, Array | None]:
+    """Names and deviations of the columns as the rows of a call have them, which may be another order than training's.
+
+    order: the columns of the user's frame; None for arrays.
+    """
+    names, deviations = fitted.space.columns.names, fitted.deviations
+    if names is None or order is None:
+        return None if names is None else tuple(map(str, names)), deviations
+    places = [names.index(name) for name in order]
+    return tuple(map(str, order)), None if deviations is None else deviations[places]
+
+
+def _named(classes: Array, columns: Array) -> Array:
+    """Labels of the columns (n,), None where the column is -1."""
+    if (columns >= 0).all():
+        return classes[columns]
+    found = np.full(len(columns), None, dtype=object)
+    names = names_of(classes)
+    for at in np.flatnonzero(columns >= 0):
+        found[at] = names[columns[at]]
+    return found

@@ -1,0 +1,490 @@
+"""What the pictures show: labels, marks and numbers, and that nothing breaks them."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cfproto_plugin import CounterfactualExplainer, Explanation, Features, SearchConfig
+from cfproto_plugin.errors import InputError
+
+pytestmark = pytest.mark.needs("matplotlib")
+
+RNG = np.random.default_rng(1)
+N = 150
+TABLE = pd.DataFrame(
+    {
+        "income": RNG.integers(1000, 5000, N),
+        "$x_1^$": RNG.normal(size=N).round(2),
+        "<b>job</b>": RNG.choice(["clerk $^", "nurse", "a very long name of a job that goes on and on and on"], N),
+        "constant": np.ones(N),
+    }
+)
+HOSTILE = np.array(["$no_^$ <i>", "yes \\frac{1}"])
+
+
+class Model:
+    """Income, the second column and a nurse's job add up."""
+
+    def __call__(self, rows):
+        rows = pd.DataFrame(rows, columns=TABLE.columns)
+        score = (rows["income"].astype(float) - 3000) / 400 + rows["$x_1^$"].fillna(0).astype(float)
+        p = 1 / (1 + np.exp(-(score + (rows["<b>job</b>"] == "nurse"))))
+        return np.column_stack([1 - p, p])
+
+
+class Adapter:
+    """The model with names for its classes."""
+
+    name, classes, accepts_frames = "toy", HOSTILE, True
+
+    def predict(self, rows):
+        return Model()(rows)
+
+
+@pytest.fixture(scope="module")
+def explainer():
+    search = SearchConfig.close(few_changes=0.0)
+    return CounterfactualExplainer(Model(), adapter=Adapter(), search=search).fit(TABLE)
+
+
+@pytest.fixture(scope="module")
+def refused(explainer):
+    return explainer.explain(TABLE[Model()(TABLE)[:, 1] < 0.3][:12], progress=False)
+
+
+@pytest.fixture(scope="module")
+def both(explainer):
+    """A line that changes a number and the category."""
+    row = TABLE[(TABLE["income"] < 1800) & (TABLE["<b>job</b>"] != "nurse") & (TABLE["$x_1^$"] < 0)][:1]
+    rules = Features(vary=("income", "<b>job</b>"), allowed={"<b>job</b>": ("nurse",)})
+    line = explainer.explain(row, features=rules, progress=False)
+    assert [change.feature for change in line.changes()] == ["income", "<b>job</b>"]
+    return line
+
+
+@pytest.fixture(scope="module")
+def images():
+    data = RNG.random((40, 5, 4))
+
+    def bright(x):
+        p = 1 / (1 + np.exp(-40 * (np.asarray(x).mean(axis=(1, 2)) - 0.5)))
+        return np.column_stack([1 - p, p])
+
+    return data, bright
+
+
+def texts(figure):
+    from matplotlib.text import Text
+
+    return [text.get_text() for text in figure.findobj(Text) if text.get_text()]
+
+
+def flat(text):
+    return " ".join(text.split())
+
+
+def drawn(figure):
+    """Draw; all of it must lie inside the figure."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    box, (width, height) = figure.get_tightbbox(canvas.get_renderer()), figure.get_size_inches()
+    assert box.x0 > -0.05, box
+    assert box.y0 > -0.05, box
+    assert box.x1 < width + 0.05, (box, width)
+    assert box.y1 < height + 0.05, (box, height)
+    return figure
+
+
+def title(figure):
+    return flat(figure.get_suptitle())
+
+
+def test_the_picture_that_fits_is_chosen(explainer, refused, both, images):
+    assert "values changed" in title(both.plot())
+    assert "have a counterfactual" in title(refused.plot())
+    several = explainer.explain(refused.original[:1], n=3, progress=False)
+    assert "ways to" in title(several.plot())
+    data, bright = images
+    e = CounterfactualExplainer(bright).fit(data).explain(data[:2], progress=False)
+    assert "Images" in title(e.plot())
+    assert "categories of" in title(both.plot(column="<b>job</b>"))
+    assert "smallest for <b>job</b>: " in title(refused.plot(by="<b>job</b>"))
+
+
+def test_a_change_plot_shows_before_and_after_over_the_new_class(explainer, both):
+    figure = drawn(both.plot())
+    lanes = figure.axes[0]
+    names = [label.get_text() for label in lanes.get_yticklabels()]
+    changes = {change.feature: change for change in both.changes()}
+    assert set(names) == set(changes) == {"income", "<b>job</b>"}
+    y = names.index("income")
+    cells = np.sort(TABLE["income"][Model()(TABLE)[:, 1] > 0.5].to_numpy(dtype=float))
+    low, tenth, median, ninetieth, high = np.quantile(cells, [0.01, 0.1, 0.5, 0.9, 0.99])
+    before, after = changes["income"].before, changes["income"].after
+    begin, room = min(low, before), max(high, before, after) - min(low, before)
+    (bar,) = (patch for patch in lanes.patches if abs(patch.get_y() + patch.get_height() / 2 - y) < 0.01)
+    assert bar.get_x() == pytest.approx((tenth - begin) / room)
+    assert bar.get_width() == pytest.approx((ninetieth - tenth) / room)
+    marks = {line.get_marker(): line.get_xdata()[0] for line in lanes.lines if list(line.get_ydata()) == [y]}
+    assert marks["o"] == pytest.approx((before - begin) / room)
+    assert marks[">"] == pytest.approx((after - begin) / room)
+    strokes = [line.get_xdata()[0] for line in lanes.lines if list(line.get_ydata()) == [y - 0.25, y + 0.25]]
+    assert strokes == [pytest.approx((median - begin) / room)]
+    said = " ".join(texts(figure))
+    assert f"{before} → {after}" in said
+    assert f"{tenth:.4g} to {ninetieth:.4g}" in said
+
+
+def test_a_category_is_a_bar_in_parts_of_the_shares_of_the_new_class(both):
+    lanes = both.plot().axes[0]
+    y = [label.get_text() for label in lanes.get_yticklabels()].index("<b>job</b>")
+    parts = sorted((p.get_x(), p.get_width()) for p in lanes.patches if abs(p.get_y() + p.get_height() / 2 - y) < 0.01)
+    shares = TABLE["<b>job</b>"][Model()(TABLE)[:, 1] > 0.5].value_counts(normalize=True)
+    assert [width for _, width in parts] == pytest.approx(shares.tolist())
+    assert [line.get_marker() for line in lanes.lines if list(line.get_ydata()) == [y]] == ["o", "s"]
+
+
+def test_the_title_says_classes_and_probabilities(both):
+    before, after = (round(100 * float(proba[0])) for proba in both.new_class_proba)
+    said = title(both.plot())
+    assert f"Row {both.row[0]}: with {both.n_changes[0]} of 4 values changed" in said
+    assert f"say “{HOSTILE[1]}” ({before} % → {after} %) instead of “{HOSTILE[0]}”" in said
+
+
+def every_kind(explainer, refused, both):
+    several = explainer.explain(refused.original[:1], n=3, progress=False)
+    yield both.plot()
+    yield refused.plot(by="<b>job</b>")
+    yield several.plot()
+    yield both.plot("path")
+    yield both.plot("embedding")
+    yield Explanation.from_json(both.to_json()).plot()
+
+
+def test_names_with_dollars_backslashes_and_tags_stay_text(explainer, refused, both):
+    from matplotlib.text import Text
+
+    for figure in every_kind(explainer, refused, both):
+        drawn(figure)
+        named = [text for text in figure.findobj(Text) if "$" in text.get_text() or "\\" in text.get_text()]
+        assert named
+        assert not any(text.get_parse_math() or text.get_usetex() for text in named)
+    assert "$x_1^$" in texts(refused.plot())
+    assert "clerk $^" in texts(both.plot("embedding"))
+
+
+def test_a_style_of_the_user_does_not_make_text_unreadable_or_turn_it_into_tex(both):
+    from matplotlib import rcParams, style
+
+    before = {name: value for name, value in rcParams.items() if name != "backend"}  # settled when it is looked at
+    with style.context(["dark_background", {"text.usetex": True}]):
+        figure = both.plot()
+        assert figure.get_facecolor() == (1, 1, 1, 1)
+        assert "white" not in {text.get_color() for text in figure.axes[0].get_yticklabels()}
+        drawn(figure)
+    assert {name: value for name, value in rcParams.items() if name != "backend"} == before
+
+
+def test_no_window_and_nothing_global_is_needed(tmp_path):
+    program = """
+import sys
+import numpy as np
+import cfproto_plugin
+from cfproto_plugin import CounterfactualExplainer
+assert "matplotlib" not in sys.modules
+x = np.random.default_rng(0).normal(size=(60, 3))
+model = lambda r: np.column_stack([1 / (1 + np.exp(r.sum(axis=1))), 1 / (1 + np.exp(-r.sum(axis=1)))])
+e = CounterfactualExplainer(model).fit(x).explain(x[:4], progress=False)
+e.plot().savefig("a.png"); e[0].plot().savefig("b.svg"); e[0].plot("path").savefig("c.pdf")
+assert "matplotlib.pyplot" not in sys.modules
+"""
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_pictures_are_drawn_in_threads(refused):
+    def size(line):
+        data = io.BytesIO()
+        line.plot().savefig(data, format="png")
+        return len(data.getvalue())
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(size, refused[:4])) == [size(line) for line in refused[:4]]
+
+
+def test_without_matplotlib_the_error_names_the_extra(both, monkeypatch):
+    for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"pip install 'cfproto-plugin\[plots\]'"):
+        both.plot()
+
+
+def test_a_notebook_gets_a_png_and_a_subfigure_can_be_drawn_in(both):
+    from matplotlib.figure import Figure
+
+    assert both.plot()._repr_png_().startswith(b"\x89PNG")
+    whole = Figure(figsize=(24, 5), layout="constrained")
+    left, right = whole.subfigures(1, 2)
+    assert both.plot(figure=left) is left
+    both.plot("path", figure=right)
+    drawn(whole)
+    with pytest.raises(InputError, match="figure is 3; expected a matplotlib Figure"):
+        both.plot(figure=3)
+
+
+def test_bars_of_a_cohort_are_the_shares_of_the_summary_with_hatches_by_direction(refused):
+    summary, figure = refused.summary(), drawn(refused.plot())
+    bars = figure.axes[0]
+    names = [label.get_text() for label in bars.get_yticklabels()]
+    assert names == [record.feature for record in summary.select()]
+    for y, record in enumerate(summary.select()):
+        found = {
+            patch.get_hatch() or "": patch.get_width()
+            for patch in bars.patches
+            if abs(patch.get_y() + patch.get_height() / 2 - y) < 0.01
+        }
+        assert found[""] == pytest.approx(100 * record.raised / record.answers)
+        assert found["////"] == pytest.approx(-100 * record.lowered / record.answers)
+        assert found["...."] == pytest.approx(100 * record.other / record.answers)
+
+
+def test_dots_of_the_groups_are_their_median_distances(refused):
+    summary = refused.summary(by=["a"] * 10 + ["b"] * 2)
+    dots = summary.plot().axes[2]
+    found = {int(line.get_ydata()[0]): line for line in dots.lines if line.get_marker() in {"o", "D", ">"}}
+    for y, record in enumerate(summary.groups):
+        beyond = record.distance > dots.get_xlim()[1]  # a group of few rows
+        assert (found[y].get_marker() == ">") == beyond
+        assert found[y].get_xdata()[0] == pytest.approx(dots.get_xlim()[1] if beyond else record.distance)
+    names = [label.get_text() for label in dots.get_yticklabels()]
+    assert names == ["all rows", "class: $no_^$ <i>", "group: a", "group: b"]
+    assert texts(summary.plot()).count("12, 0 % without") == 2
+
+
+def test_a_small_group_far_beyond_the_others_is_an_arrow_with_its_number(refused):
+    from dataclasses import replace
+
+    summary = refused.summary(by=["a"] * 11 + ["b"])
+    far = replace(summary.groups[-1], distance=1e6, distance_high=1e6)
+    dots = drawn(replace(summary, groups=(*summary.groups[:-1], far)).plot()).axes[2]
+    assert dots.get_xlim()[1] < 1e3
+    assert [line.get_ydata()[0] for line in dots.lines if line.get_marker() == ">"] == [3]
+    assert "1e+06" in [text.get_text() for text in dots.texts]
+
+
+def test_a_comparison_shows_every_answer_and_what_it_changes(explainer, refused):
+    several = explainer.explain(refused.original[:1], n=3, progress=False)
+    figure = drawn(several.plot())
+    table = figure.axes[0]
+    heads = [label.get_text() for label in table.get_xticklabels()]
+    assert heads[0] == "as it is"
+    assert heads[1].startswith("answer 1\n")
+    cells = {tuple(text.get_position()): text.get_text() for text in table.texts}
+    names = [label.get_text() for label in table.get_yticklabels()]
+    for number, line in enumerate(several, start=1):
+        changed = {change.feature: change for change in line.changes()}
+        for y, name in enumerate(names):
+            text = cells[number, y]
+            assert (text == "·") == (name not in changed)
+            if name == "income" and name in changed:
+                assert text == f"{'▲' if changed[name].after > changed[name].before else '▼'} {changed[name].after}"
+    assert len(table.patches) == several.n_changes.sum()
+
+
+def test_a_path_shows_the_probabilities_that_the_model_gives_and_the_answer(both, explainer):
+    figure = drawn(both.plot("path"))
+    axes = figure.axes[0]
+    curves = {line.get_label(): line for line in axes.lines}
+    curve = curves[f"probability of “{HOSTILE[1]}”"]
+    assert curve.get_ydata()[0] == pytest.approx(both.original_proba[0, 1])
+    assert curve.get_ydata()[-1] > 0.5
+    path = both._source.toward_prototype(both.original, 1, len(curve.get_ydata()))
+    assert curve.get_ydata() == pytest.approx(Model()(path.rows)[:, 1])
+    star = curves["the answer"]
+    assert star.get_ydata()[0] == pytest.approx(both.counterfactual_proba[0, 1])
+    scales = dict(zip(both.column_names, both.deviations, strict=True))
+    far = sum(1 if c.feature == "<b>job</b>" else abs(c.after - c.before) / scales[c.feature] for c in both.changes())
+    assert star.get_xdata()[0] == pytest.approx(far)
+
+
+def test_an_embedding_shows_the_numbers_of_the_search_and_the_row(both):
+    figure = drawn(both.plot("embedding"))
+    axes = figure.axes[0]
+    found = both._source.categories("<b>job</b>")
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    order = np.argsort(-found.places)
+    assert names[0][:5] == str(list(found.levels)[order[0]])[:5]
+    dots = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o" and line.get_markersize() == 7]
+    assert dots == pytest.approx(found.places[order].tolist())
+    assert found.counts.sum() == N
+    change = next(change for change in both.changes() if change.feature == "<b>job</b>")
+    marks = {text.get_text(): text.xy[1] for text in axes.texts}
+    assert list(found.levels).index(change.before) == order[int(marks["this row"])]
+    assert list(found.levels).index(change.after) == order[int(marks["its counterfactual"])]
+
+
+def test_images_show_original_counterfactual_difference_and_reconstruction(images):
+    data, bright = images
+    e = CounterfactualExplainer(bright, autoencoder=lambda x: np.asarray(x) * 0 + 0.25).fit(data)
+    e = e.explain(data[:2], progress=False)
+    assert e.found.all()
+    figure = drawn(e.plot())
+    pictures = [axes.images[0].get_array() for axes in figure.axes if axes.images]
+    assert len(pictures) == 8
+    low = min(e.original.min(), e.counterfactual.min())
+    high = max(e.original.max(), e.counterfactual.max())
+    assert np.allclose(pictures[0], (e.original[0] - low) / (high - low))
+    assert np.allclose(pictures[1], (e.counterfactual[0] - low) / (high - low))
+    assert np.allclose(pictures[2], e.counterfactual[0] - e.original[0])
+    assert np.allclose(pictures[3], np.clip((0.25 - low) / (high - low), 0, 1))
+    assert {"reconstruction", "same"} <= set(texts(figure))
+
+
+def test_vectors_are_images_of_the_shape_that_is_given(images):
+    data, bright = images
+    vectors = data.reshape(40, 20)
+    e = CounterfactualExplainer(lambda x: bright(np.asarray(x).reshape(-1, 5, 4))).fit(vectors).explain(vectors[:1])
+    figure = drawn(e.plot(shape=(5, 4)))
+    assert np.allclose(figure.axes[2].images[0].get_array(), (e.counterfactual - e.original).reshape(5, 4))
+    with pytest.raises(InputError, match=r"shape is \(3, 3\); expected that of an image of 20 values"):
+        e.plot(shape=(3, 3))
+    with pytest.raises(InputError, match="pass shape="):
+        e.plot("images")
+
+
+def test_forty_changes_with_long_names_leave_the_layout_whole():
+    x = RNG.normal(size=(120, 42))
+    frame = pd.DataFrame(
+        x, columns=[f"measure {j} with a name that is far too long for any picture" for j in range(42)]
+    )
+
+    def model(rows):
+        p = 1 / (1 + np.exp(-np.asarray(rows, dtype=float).sum(axis=1)))
+        return np.column_stack([1 - p, p])
+
+    search = SearchConfig(few_changes=0.0, theta=5.0, min_typicality=0.0, min_stability=0.0)
+    explainer = CounterfactualExplainer(model, search=search).fit(frame)
+    e = explainer.explain(frame[:3], n=2, progress=False)
+    line = e[int(e.n_changes.argmax())]
+    assert line.n_changes[0] > 30
+    figure = drawn(line.plot())
+    assert len(figure.axes[0].get_yticklabels()) == 20
+    assert f"{line.n_changes[0] - 20} smaller changes not shown" in flat(" ".join(texts(figure)))
+    drawn(e.plot("cohort"))
+    drawn(e[e.row == 0].plot())
+    drawn(Explanation.from_json(line.to_json()).plot())
+
+
+def test_missing_values_and_columns_that_never_vary_are_drawn():
+    rows = TABLE.astype({"$x_1^$": float}).copy()
+    rows.loc[::3, "$x_1^$"] = np.nan
+    rows.loc[::4, "<b>job</b>"] = None
+    features = Features(relations="`$x_1^$` >= 1.5")  # a missing value does not fulfil it
+    explainer = CounterfactualExplainer(Model(), features=features).fit(rows)
+    e = explainer.explain(rows[:12], progress=False)
+    line = next(line for line in e if any(pd.isna(change.before) for change in line.changes()))
+    figure = drawn(line.plot())
+    assert any(text.startswith("missing → ") for text in texts(figure))
+    marks = [mark for mark in figure.axes[0].lines if mark.get_marker() == "o" and mark.get_xdata()[0] < 0]
+    assert marks, "a missing value stands to the left of the lane"
+    drawn(e.plot(by="<b>job</b>"))
+    drawn(line.plot("path"))
+
+
+def test_a_column_that_never_varies_in_the_new_class_has_a_lane():
+    from cfproto_plugin.explanation import Change
+    from cfproto_plugin.report.plots.lanes import number_lane
+
+    lane = number_lane(Change(0, "x", 1.0, 3.0), [3.0] * 20)
+    assert (lane.before, lane.after, lane.typical) == (0, 1, "3")
+    assert lane.quantiles == (1, 1, 1, 1, 1)
+    same = number_lane(Change(0, "x", float("nan"), 3.0), [3.0] * 20)
+    assert same.after == 0.5
+    assert np.isnan(same.before)
+    assert number_lane(Change(0, "x", 1.0, 3.0), []).typical == "no known value"
+
+
+def test_a_row_without_an_answer_is_a_picture_that_says_why(explainer, refused):
+    e = explainer.explain(refused.original[:2], features=Features(vary=("constant",)), progress=False)
+    assert not e.found.any()
+    figure = drawn(e[0].plot())
+    assert title(figure) == "Row 0: no counterfactual"
+    assert "there can be no counterfactual" in flat(" ".join(texts(figure)))
+    assert title(e.plot()) == "0 of 2 rows have a counterfactual."
+    assert "the rules leave no way" in title(e[0].plot("path"))
+
+
+def test_an_explanation_from_a_file_draws_what_it_can_and_says_what_it_cannot(both, explainer):
+    read = Explanation.from_json(both.to_json())
+    figure = drawn(read.plot())
+    assert "standard deviations" in figure.axes[0].get_xlabel()
+    ends = {line.get_marker(): line for line in figure.axes[0].lines if line.get_marker() in {">", "s"}}
+    assert set(ends) == {">", "s"}
+    for kind in ("path", "embedding"):
+        with pytest.raises(InputError, match="with_explainer"):
+            read.plot(kind)
+    again = read.with_explainer(explainer)
+    assert len(again.plot().axes) == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"kind": "change"}, "kind is 'change'. Did you mean 'changes'"),
+        ({"kind": "changes"}, r"kind='changes' is for one line, and there are 12: e\[0\].plot\('changes'\)"),
+        ({"kind": "path"}, "kind='path' is for one line"),
+        ({"kind": "comparison"}, r"there are 12 rows: e\[e.row == 0\]"),
+        ({"kind": "images"}, "pass shape="),
+        ({"kind": "cohort", "column": "income"}, "column is 'income', and is for kind='embedding'"),
+        ({"kind": "cohort", "by": "jop"}, "by is 'jop', which is no column"),
+        ({"column": "income"}, "column is 'income', which has no categories; expected one of '<b>job</b>'"),
+        ({"column": "incme"}, "Did you mean 'income'"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_with_what_can(refused, given, said):
+    with pytest.raises(InputError, match=said):
+        refused.plot(**given)
+
+
+def test_an_explanation_without_lines_cannot_be_drawn(refused):
+    with pytest.raises(InputError, match="has no line"):
+        refused[:0].plot()
+
+
+def test_a_table_without_categories_has_no_embedding(images):
+    x = RNG.normal(size=(50, 2))
+
+    def model(rows):
+        p = 1 / (1 + np.exp(-np.asarray(rows)[:, 0]))
+        return np.column_stack([1 - p, p])
+
+    e = CounterfactualExplainer(model).fit(x).explain(x[:1], progress=False)
+    with pytest.raises(InputError, match="no column has categories"):
+        e.plot("embedding")
+
+
+def test_rows_that_cannot_be_read_are_counted_and_do_not_spoil_the_picture(explainer, refused):
+    rows = refused.original.astype({"income": object}).copy()
+    rows.iloc[0, 0] = "a lot"
+    e = explainer.explain(rows, progress=False)
+    assert e.status[0] == "error"
+    assert title(drawn(e[0].plot())) == "Row 0: no counterfactual"
+    assert "a lot" in flat(" ".join(texts(e[0].plot())))
+    assert title(e.plot()).startswith("11 of 12 rows have a counterfactual")
+    assert "class: not explained" in texts(e.plot())
+    assert "was not explained" in title(e[0].plot("path"))
+    actions = e.actions(k=1)
+    assert actions.rows == 11
+    assert 0 not in actions[0].rows
