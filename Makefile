@@ -3,7 +3,7 @@
 # make quick          lint and the tests that matter while editing, under two minutes
 # make test-pythons   the core's tests in light environments, on each of Python 3.11, 3.12 and 3.13 that is installed
 # make browser        a Chromium for the tests of the HTML report, which are left out without one
-# make test-serve     MLServer, KServe and Ray, with real servers, each in an environment of its own
+# make test-serve     MLServer, KServe, Ray and Spark, with real servers, each in an environment of its own
 # make docs           the site; runs every program of its gallery, and fails if one does
 # make bench          all benchmarks: our own, and the same models and rows with alibi, DiCE, NICE and treecf, each in an
 #                     environment of its own; bench-own and bench-peers are its halves
@@ -14,7 +14,7 @@ ENV := .venv
 DEMO_ENV := .venv-demo
 PINS := tests/constraints.txt
 PAPER := breast_cancer breast_cancer_presets adult mnist mnist_encoder mnist_sweep mnist_black_box mnist_comparison
-SERVE := mlserver kserve ray
+SERVE := mlserver kserve ray spark
 INSTALL := -m pip install -q --no-compile -c $(PINS)
 PYTEST := $(ENV)/bin/python -m pytest -n 2 --dist loadfile
 

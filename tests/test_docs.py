@@ -76,6 +76,8 @@ def test_the_ten_lines_and_the_settings_of_the_readme_run(tmp_path, monkeypatch)
         pytest.param("reports.md", marks=pytest.mark.needs("anywidget")),
         pytest.param("cohorts.md", marks=pytest.mark.needs("matplotlib")),
         pytest.param("pictures.md", marks=pytest.mark.needs("matplotlib")),
+        pytest.param("serving.md", marks=pytest.mark.needs("xgboost")),
+        pytest.param("datasets.md", marks=[pytest.mark.needs("xgboost"), pytest.mark.needs("pyarrow")]),
     ],
 )
 def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch):
@@ -140,6 +142,8 @@ def test_no_page_has_code_that_is_not_run():
         "mlflow.md",
         "shap-and-captum.md",
         "coming-from.md",
+        "serving.md",
+        "datasets.md",
     }
     assert {page.name for page in PAGES if any(kind == "python" for kind, _ in blocks(page))} == ran
     for page in [*PAGES, TOP / "README.md"]:

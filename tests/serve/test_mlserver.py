@@ -6,8 +6,11 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -334,3 +337,26 @@ def test_processes_of_mlserver_answer_alike_and_keep_the_statuses(folder, explai
         assert server.infer(v2(rows, target=7))[0] == 400
         assert server.infer(v2(loans(1001)))[0] == 413
         assert "cfproto_rows_total" in call(f"http://{server.metrics}/metrics")[1]
+
+
+def test_the_page_can_be_followed_from_the_explainer_to_the_answer(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    code, about, settings = (next(b for b in blocks if b[0] == kind and word in b[1])[1] for kind, word in _BLOCKS)
+    curl = next(text for kind, text in blocks if kind == "sh" and text.startswith("curl"))
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    ports = {port: str(free_port()) for port in ("8080", "8081", "8082")}
+    for port, free in ports.items():
+        settings, curl = settings.replace(port, free), curl.replace(port, free)
+    (tmp_path / "model-settings.json").write_text(about)
+    (tmp_path / "settings.json").write_text(settings)
+    ready = f"http://127.0.0.1:{ports['8080']}/v2/models/tumours/ready"
+    with running(["mlserver", "start", "."], ready, tmp_path / "log", cwd=tmp_path):
+        done = subprocess.run(["bash", "-c", curl], capture_output=True, check=True, text=True)  # noqa: S607
+    body = json.loads(done.stdout)
+    (answer,) = (json.loads(line) for line in body["outputs"][0]["data"])
+    assert (body["id"], answer["status"], answer["counterfactual_class"]) == ("patient-17", "found", 1)
+    assert answer["mean texture"] == 10.4
+
+
+_BLOCKS = (("python", "save("), ("json", "max_batch_size"), ("json", "http_port"))

@@ -15,7 +15,7 @@ class Outcome:
     """How a block ended.
 
     name: of its file of answers. rows: in it. found: of these, how many have a counterfactual. size: of the file in
-    bytes. failed: why there is no file.
+    bytes. seconds, cpu_seconds: what it took. failed: why there is no file.
     """
 
     name: str
@@ -23,6 +23,7 @@ class Outcome:
     found: int = 0
     size: int = 0
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
     failed: str | None = None
 
 

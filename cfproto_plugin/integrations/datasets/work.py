@@ -25,13 +25,15 @@ class Work:
 
     def do(self, block: Block) -> Outcome:
         """Read, explain and write a block. What is wrong with it is its outcome, not an error of the job."""
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), time.process_time()
+        found, size, failed = 0, 0, None
         try:
             table, found = self.explain.answers(read(self.folder, block, self.explain.columns))
             size = write(self.sink / block.name, table, {"digest": block.digest(self.job), "found": found})
         except Exception as error:  # noqa: BLE001 whatever a damaged file or a model raises
-            return Outcome(block.name, block.rows, seconds=time.perf_counter() - start, failed=_reason(block, error))
-        return Outcome(block.name, block.rows, found, size, time.perf_counter() - start)
+            found, failed = 0, _reason(block, error)
+        took = time.perf_counter() - start, time.process_time() - cpu
+        return Outcome(block.name, block.rows, found, size, *took, failed)
 
 
 def _reason(block: Block, error: Exception) -> str:

@@ -1,7 +1,7 @@
 """20,000 distinct Adult rows through `explain_dataset`: in one process, in two, and on Ray with one actor and with two.
 
 Are the files the same, byte for byte? What does Ray cost per row? Run it in the environment of `make test-serve`:
-.venv-ray/bin/python benchmarks/datasets.py. Adult is read from CFPROTO_DATA. Results: benchmarks/results/datasets.json.
+.venv-ray/bin/python benchmarks/dataset_runs.py. Adult is read from CFPROTO_DATA. Results: results/datasets.json.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import math
 import os
 import platform
 import tempfile
@@ -49,7 +50,7 @@ def run(folder: Path, engine: Any, workers: int) -> dict[str, Any]:
     """One job into a new folder."""
     sink = folder / f"{engine}-{workers}"
     first: list[float] = []
-    start = time.perf_counter()
+    start, cpu_before = time.perf_counter(), cpu_seconds()
     report = explain_dataset(
         folder / "explainer.zip",
         folder / "rows.parquet",
@@ -59,9 +60,9 @@ def run(folder: Path, engine: Any, workers: int) -> dict[str, Any]:
         workers=workers,
         progress=lambda _: first or first.append(time.perf_counter() - start),
     ).raise_for_status()
-    wall = time.perf_counter() - start
+    wall, own_cpu = time.perf_counter() - start, cpu_seconds() - cpu_before
     lines = [json.loads(line) for line in (sink / "_manifest.jsonl").read_text(encoding="utf-8").splitlines()]
-    blocks = [line["seconds"] for line in lines if "seconds" in line]
+    blocks, cpu = ([line[name] for line in lines if name in line] for name in ("seconds", "cpu_seconds"))
     return {
         "engine": engine,
         "workers": workers,
@@ -70,11 +71,18 @@ def run(folder: Path, engine: Any, workers: int) -> dict[str, Any]:
         "blocks": report.blocks,
         "wall_seconds": wall,
         "first_block_seconds": first[0],
+        "driver_cpu_seconds": own_cpu,
         "block_seconds_mean": sum(blocks) / len(blocks),
         "block_seconds_max": max(blocks),
+        "block_cpu_seconds_mean": sum(cpu) / len(cpu),
         "bytes": sum(path.stat().st_size for path in sink.glob("*.parquet")),
         "sha256": digest(sink),
     }
+
+
+def cpu_seconds() -> float:
+    """Of this process, its threads included."""
+    return time.process_time()
 
 
 def digest(sink: Path) -> str:
@@ -83,6 +91,30 @@ def digest(sink: Path) -> str:
     for path in sorted(sink.rglob("*.parquet")):
         found.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())
     return found.hexdigest()
+
+
+def as_lines(results: dict[str, Any]) -> list[str]:
+    """The lines of the table on the page."""
+    return [
+        f"| {line['engine']}, {line['workers']} | {line['wall_seconds']:.0f} s | {line['first_block_seconds']:.0f} s | "
+        f"{line['block_cpu_seconds_mean']:.2f} s | {line['driver_cpu_seconds']:.1f} s |"
+        for line in results["lines"]
+    ]
+
+
+def overhead(results: dict[str, Any], workers: int) -> float:
+    """CPU milliseconds per row that Ray takes more than one process: its actors, and the process that leads them."""
+    lines = {(line["engine"], line["workers"]): line for line in results["lines"]}
+    local, ray = lines["local", 1], lines["ray", workers]
+    blocks = ray["blocks"] * (ray["block_cpu_seconds_mean"] - local["block_cpu_seconds_mean"])
+    return 1000 * (blocks + ray["driver_cpu_seconds"]) / ray["rows"]
+
+
+def projected(results: dict[str, Any], workers: int, rows: int = 10**8) -> float:
+    """Seconds for so many rows: every worker does its share of blocks, on a core of its own."""
+    line = next(line for line in results["lines"] if (line["engine"], line["workers"]) == ("ray", 2))
+    blocks = math.ceil(rows / (line["rows"] / line["blocks"]))
+    return math.ceil(blocks / workers) * float(line["block_cpu_seconds_mean"])
 
 
 def main() -> None:
