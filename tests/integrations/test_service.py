@@ -84,6 +84,20 @@ def test_rows_of_other_kinds_do_not_meet(explainer):
     assert [facts.together for _, facts in asyncio.run(both())] == [1, 1]
 
 
+def test_a_request_does_not_join_one_whose_time_is_nearly_over(explainer):
+    served = service(explainer, max_batch=8, max_wait=1.0, max_seconds=1.8)
+    row = loans(1, seed=2)
+
+    async def early_and_late():
+        first = asyncio.ensure_future(answered(served, row))
+        await asyncio.sleep(0.95)
+        return await asyncio.gather(first, answered(served, row))
+
+    found = asyncio.run(early_and_late())
+    served.close()
+    assert [facts.together for _, facts in found] == [1, 1]
+
+
 def test_a_request_that_fails_in_a_batch_fails_alone(explainer):
     served = service(explainer, max_batch=4, max_wait=0.1)
     whole = served._batcher._search

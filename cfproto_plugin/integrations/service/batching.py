@@ -26,6 +26,7 @@ from cfproto_plugin.integrations.service.errors import ServiceError
 from cfproto_plugin.integrations.service.limits import Limits
 
 _ROWS = ("original", "counterfactual")
+_LEAST_SHARE = 0.5  # of its own time that a request has in a batch with an older one
 Search = Callable[[Any, Request, float], Explanation]  # rows, what is asked, deadline of time.monotonic
 
 
@@ -39,9 +40,11 @@ class Asked:
     arrived: float = field(default_factory=time.monotonic)
     answer: asyncio.Future[Answered] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
-    def goes_with(self, other: Asked) -> bool:
-        """Whether both can be explained in one call."""
-        return self.request == other.request and _kinds(self.rows) == _kinds(other.rows)
+    def goes_with(self, first: Asked) -> bool:
+        """Whether both can be explained in one call, which ends with the time of the first."""
+        now = time.monotonic()
+        in_time = first.deadline - now >= _LEAST_SHARE * (self.deadline - now)
+        return in_time and self.request == first.request and _kinds(self.rows) == _kinds(first.rows)
 
 
 @dataclass(frozen=True)
