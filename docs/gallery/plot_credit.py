@@ -64,7 +64,7 @@ plt.show()
 print(model.predict(e.counterfactual))
 
 # %%
-# Three different ways for one applicant: the nearest first, then ones that change something else.
+# Three different ways for one applicant: the answer of a single one first, then ones that change something else.
 three = explainer.explain(refused.iloc[[0]], target="granted", n=3)
 three.plot(figure=plt.figure(figsize=(10, 3.3), layout="constrained"))
 plt.show()

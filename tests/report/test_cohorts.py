@@ -198,6 +198,13 @@ def test_text_and_html_say_what_changes_and_html_escapes_it(refused):
     assert "The median distance is smallest for sex: " in text
 
 
+def test_equal_groups_are_said_to_be_equal(refused):
+    twice = refused[np.tile(np.arange(12), 2)]
+    text = repr(twice.summary(by=np.repeat(["a", "b"], 12)))
+    assert "The median distance is the same for all groups: " in text
+    assert "smallest" not in text
+
+
 def test_dates_change_by_days():
     dates = pd.DataFrame(
         {"when": pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(100), "D"), "x": RNG.random(100)}

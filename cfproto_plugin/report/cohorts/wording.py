@@ -104,6 +104,8 @@ def comparison(summary: Summary) -> str:
     if len(known) < 2:  # noqa: PLR2004 two can be compared
         return ""
     least, most = (end(known, key=lambda record: record.distance) for end in (min, max))
+    if f"{least.distance:.3g}" == f"{most.distance:.3g}":
+        return f"The median distance is the same for all groups: {least.distance:.3g}."
     ratio = most.distance / least.distance if least.distance > 0 else 1.0
     times = f", {ratio:.1f} times as far" if ratio >= _NOTICEABLE else ""
     return f"The median distance is smallest for {_counted_group(least)} and largest for {_counted_group(most)}{times}."
