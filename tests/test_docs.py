@@ -99,6 +99,8 @@ def test_the_code_of_the_page_on_mlflow_runs_with_the_server_that_it_starts(tmp_
     import mlflow
 
     before, port = mlflow.get_tracking_uri(), free_port()
+    monkeypatch.setattr(mlflow.tracking.fluent, "_active_experiment_id", None)  # of another test's store
+    monkeypatch.delenv("MLFLOW_EXPERIMENT_ID", raising=False)
     page = tmp_path / "mlflow.md"
     page.write_text((TOP / "docs" / "mlflow.md").read_text(encoding="utf-8").replace("5001", str(port)), "utf-8")
     with contextlib.ExitStack() as stack:

@@ -221,7 +221,7 @@ def three(data):
 
 def test_two_saves_to_a_folder_that_cannot_be_locked_leave_one_explainer_complete(three, tmp_path, monkeypatch):
     first, second, third = three
-    path, real, waiting = tmp_path / "a", writing._put, [second]
+    path, real, waiting = tmp_path / "a", writing.put, [second]
     first.save(path, model="reference")
 
     def put(place):
@@ -229,7 +229,7 @@ def test_two_saves_to_a_folder_that_cannot_be_locked_leave_one_explainer_complet
             waiting.pop().save(path, model="reference")  # another process is faster
         return real(place)
 
-    monkeypatch.setattr(writing, "_put", put)
+    monkeypatch.setattr(writing, "put", put)
     monkeypatch.setattr(locks, "fcntl", None)
     third.save(path, model="reference")
     assert load(path, by_first).features.immutable == (3,)
@@ -250,7 +250,7 @@ def test_what_a_killed_save_left_is_removed_after_a_day(three, tmp_path):
 
 def test_cleaning_up_after_a_save_leaves_the_parts_of_another_that_is_under_way(three, tmp_path, monkeypatch):
     first, second, third = three
-    path, real, waiting = tmp_path / "a", writing._put, [first]
+    path, real, waiting = tmp_path / "a", writing.put, [first]
     second.save(path, model="reference")
 
     def put(place):
@@ -260,7 +260,7 @@ def test_cleaning_up_after_a_save_leaves_the_parts_of_another_that_is_under_way(
             third.save(path, model="reference")
         return real(place)
 
-    monkeypatch.setattr(writing, "_put", put)
+    monkeypatch.setattr(writing, "put", put)
     monkeypatch.setattr(locks, "fcntl", None)
     first.save(path, model="reference")
     assert load(path, by_first).features.immutable == (1,)

@@ -73,7 +73,7 @@ def _run(case: Case) -> tuple[list[str], dict[str, int]]:
         problems += schema_changes(given, e)
         e = in_pandas(case.x, e)
     problems += _whole(case, e)
-    problems += _lines(case, e) + _asked(case, e) + _alone(case, explainer, e)
+    problems += _lines(case, e) + _asked(case, e) + _alone(case, explainer, e, given)
     status, counts = np.unique(e.status.astype(str), return_counts=True)
     return problems, dict(zip(status.tolist(), counts.tolist(), strict=True))
 
@@ -338,7 +338,7 @@ def _probabilities(case: Case, e: Explanation, found: np.ndarray, rows: Any) -> 
     return out
 
 
-def _alone(case: Case, explainer: Any, e: Explanation) -> list[str]:
+def _alone(case: Case, explainer: Any, e: Explanation, given: Any) -> list[str]:
     """One row alone gets the status and class it got in the batch.
 
     Further answers differ from the first, which for models with noise is the same only up to that noise.
@@ -348,7 +348,8 @@ def _alone(case: Case, explainer: Any, e: Explanation) -> list[str]:
     at = min(case.bad, default=case.seed % len(case.x))
     target = case.target[[at]] if isinstance(case.target, np.ndarray) else case.target
     target = case.target.iloc[[at]] if isinstance(case.target, pd.Series) else target
-    single = explainer.explain(rows_at(case.x, [at]), target=target, **options(case))
+    row = given.slice(at, 1) if case.library != "pandas" else rows_at(case.x, [at])  # of the same kind as the batch
+    single = explainer.explain(row, target=target, **options(case))
     lines = np.flatnonzero(e.row == at)
     count = len(lines) if explainer.fitted_.noise[0][1].lead == 0 else 1
     batch = [(e.status[i], e.counterfactual_class[i]) for i in lines[:count]]
