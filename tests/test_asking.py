@@ -184,6 +184,34 @@ def test_a_model_that_was_fitted_again_is_noticed(denied):
         e.source.probabilities(denied[["income", "age"]])
 
 
+ASKED_AGAIN = {
+    "contributions": lambda e: e.contributions(),
+    "to_shap": lambda e: e.to_shap(),
+    "actions": lambda e: e.actions(),
+    "to_html": lambda e: e.to_html(),
+    "path": lambda e: e.source.toward_prototype(e.original.iloc[[0]]),
+}
+
+
+@pytest.fixture(scope="module")
+def fitted_again():
+    """An explanation with several changes in a line, whose model was fitted again afterwards."""
+    x = pd.DataFrame(np.random.default_rng(1).normal(size=(300, 3)), columns=list("abc"))
+    model = LogisticRegression().fit(x, x.sum(axis=1) > 0)
+    rules = Features(ranges=dict.fromkeys("abc", (-1.0, 1.0)))
+    rows = x[(x < -0.4).all(axis=1)]
+    e = CounterfactualExplainer(model, features=rules).fit(x).explain(rows.clip(-1, 1))
+    assert e.n_changes.max() > 1
+    model.fit(x, x["c"] < 0)
+    return e
+
+
+@pytest.mark.parametrize("asked", ASKED_AGAIN)
+def test_nothing_mixes_the_explained_model_with_one_that_was_fitted_again(fitted_again, asked):
+    with pytest.raises(ModelError, match="changed after"):
+        ASKED_AGAIN[asked](fitted_again)
+
+
 def test_several_threads_get_the_same_answers(explainer, denied):
     source = explainer.explain(denied).source
     with ThreadPoolExecutor(4) as pool:
