@@ -21,6 +21,7 @@ from cfproto_plugin.search.failures import ask, in_words
 from cfproto_plugin.search.first import takes
 from cfproto_plugin.search.methods.path import path_points
 from cfproto_plugin.search.model import Answer, SearchModel
+from cfproto_plugin.search.training import check_same
 from cfproto_plugin.tables.given import Given
 from cfproto_plugin.tables.space import FeatureSpace
 from cfproto_plugin.tables.steps import stepped
@@ -103,7 +104,7 @@ class FittedSource:
 
     def mixed(self, original: Any, counterfactual: Any, line: Array, taken: Array, *, labels: bool = False) -> Mixed:
         """Mixed in the table, written into the originals: the way that answers are confirmed."""
-        given, model = self._given(original)
+        given, model = self._unchanged(original)
         goal = self.fitted.space.columns.given(counterfactual).table.astype(given.table.dtype, copy=False)
         cells = taken.reshape(len(taken), -1)[:, self._places]
         if not given.columns.plain:
@@ -138,7 +139,7 @@ class FittedSource:
             raise InputError(
                 "the prototypes of this explainer are codes of its encoder, and the way to a code is no path of rows"
             )
-        given, model = self._given(original)
+        given, model = self._unchanged(original)
         space = self._ruled.on(given.columns)
         rows = space.rows(given.table[:1])
         allowed = np.zeros((1, len(self.classes)), dtype=bool)
@@ -183,7 +184,7 @@ class FittedSource:
 
     def outcome(self, original: Any, actions: Sequence[Sequence[Step]]) -> Outcome:
         """In the table, by the way that answers are confirmed."""
-        given, model = self._given(original)
+        given, model = self._unchanged(original)
         space = self._ruled.on(given.columns)
         rows, shape = space.rows(given.table), (len(actions), len(given))
         labels, proba = np.full(shape, -1), np.full((*shape, len(self.classes)), np.nan)
@@ -230,6 +231,12 @@ class FittedSource:
         for error in given.errors.values():
             raise error
         return asked_as(self.fitted, given, self.fitted.space)
+
+    def _unchanged(self, rows: Any) -> tuple[Given, SearchModel]:
+        """Likewise; ModelError if it is not the model of `fit` any more, asked about a few rows."""
+        given, model = self._given(rows)
+        check_same(self.fitted.fingerprint, model)
+        return given, model
 
     def _answer(self, rows: Any) -> Answer:
         given, model = self._given(rows)

@@ -132,6 +132,7 @@ class CounterfactualExplainer:
         facts = {
             "versions": versions(self.model),
             "seed": self.seed,
+            "rules_of_call": features is not None,
             "n_predict_calls": call.model.calls,
             "n_polish_calls": sum(solved.polish_calls for solved in answers),
             "n_predicted_rows": call.model.predicted,
@@ -216,8 +217,11 @@ class CounterfactualExplainer:
         return f"CounterfactualExplainer({type(self.model).__name__}: {state})"
 
     def source_for(self, rows: Any, features: Features | None = None) -> FittedSource:
-        """What an explanation of these rows can ask afterwards."""
-        return FittedSource.of(require_fitted(self.fitted_), rows, features)
+        """What an explanation of these rows can ask afterwards. features: the rules of its call, if it had any."""
+        fitted = require_fitted(self.fitted_)
+        if features is not None:
+            space_under(settings(features, "features", Features), fitted, self.features)
+        return FittedSource.of(fitted, rows, features)
 
     def _begin(self, x: Any, target: Any, n: int, features: Features | None) -> Call:
         """Read and predict the rows of a call under its rules."""

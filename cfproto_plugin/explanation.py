@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from cfproto_plugin.features import Features
     from cfproto_plugin.protocols import Array
     from cfproto_plugin.report.source import Source
 
@@ -342,16 +343,22 @@ class Explanation:
                 f"this explanation is damaged ({error}); write it again with Explanation.to_json()"
             ) from error
 
-    def with_explainer(self, explainer: Any) -> Explanation:
+    def with_explainer(self, explainer: Any, features: Features | None = None) -> Explanation:
         """The same with the explainer that made it, which a file and a pickle do not keep.
 
-        `contributions` and pictures ask its model again. InputError if it has other columns or classes, or a model that
-        gives the originals other probabilities.
+        `contributions` and pictures ask its model again. features: the rules of the call, if `explain` was given some:
+        they are not kept either. InputError if it has other columns or classes, or a model that gives the originals
+        other probabilities, and if rules of the call are left out.
         """
         make = getattr(explainer, "source_for", None)
         if make is None:
             raise InputError(f"explainer is {type(explainer).__name__}; expected a fitted CounterfactualExplainer")
-        source: Source = make(self.original)
+        if features is None and self.meta.get("rules_of_call"):
+            raise InputError(
+                "this explanation was made under rules of its own, explain(..., features=...), which a file and a "
+                "pickle do not keep; give them again: e.with_explainer(explainer, features=...)"
+            )
+        source: Source = make(self.original, features)
         check_source(source, self)
         return replace(self, _source=source)
 
@@ -402,8 +409,9 @@ class Explanation:
         """Which columns change, how often, how far and in which direction, for all rows and by class.
 
         by: a column of the rows, or an array or Series of one value per row: also for each of its groups, with the
-        median distance and the share of rows without an answer. More than ten different numbers are cut at their
-        quartiles, missing values are a group of their own.
+        median distance and the share of rows without an answer. A Series is matched to a DataFrame by its index; by
+        position if they have no label in common; it is refused if it has only some of the labels. More than ten
+        different numbers are cut at their quartiles, missing values are a group of their own.
         """
         return summarised(self, by)
 

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from cfproto_plugin import CounterfactualExplainer, Explanation, Features
-from cfproto_plugin.errors import InputError, ModelError
+from cfproto_plugin.errors import ConfigError, InputError, ModelError
 from cfproto_plugin.helpers.kinds import library_of, take, to_pandas
 
 
@@ -163,6 +163,20 @@ def test_an_explainer_of_another_model_is_refused(explainer, denied, cancer):
         e.with_explainer({})
 
 
+def test_rules_of_the_call_are_given_again_to_an_explanation_that_was_read(explainer, denied):
+    rules = Features(immutable=("income",))
+    e = explainer.explain(denied, features=rules)
+    read = Explanation.from_json(e.to_json())
+    with pytest.raises(InputError, match=r"with_explainer\(explainer, features=\.\.\.\)"):
+        read.with_explainer(explainer)
+    back = read.with_explainer(explainer, features=rules)
+    assert back.actions() == e.actions()
+    path = back.source.toward_prototype(denied.iloc[[2]], 1)
+    assert (path.rows["income"] == denied["income"].iloc[2]).all()
+    with pytest.raises(ConfigError, match="weights is settled by fit"):
+        read.with_explainer(explainer, features=Features(weights={"age": 3.0}))
+
+
 def test_json_cannot_bring_a_source():
     text = '{"format": "cfproto-explanation/1", "_source": 1}'
     with pytest.raises(InputError, match="damaged"):
@@ -182,6 +196,37 @@ def test_a_model_that_was_fitted_again_is_noticed(denied):
     model.fit(frame, frame["age"] > 50)
     with pytest.raises(ModelError, match="changed after"):
         e.source.probabilities(denied[["income", "age"]])
+
+
+ASKED_AGAIN = {
+    "contributions": lambda e: e.contributions(),
+    "to_shap": lambda e: e.to_shap(),
+    "actions": lambda e: e.actions(),
+    "path": lambda e: e.source.toward_prototype(e.original.iloc[[0]]),
+}
+
+
+@pytest.fixture(scope="module")
+def fitted_again():
+    """An explanation with several changes in a line, whose model was fitted again afterwards."""
+    x = pd.DataFrame(np.random.default_rng(1).normal(size=(300, 3)), columns=list("abc"))
+    model = LogisticRegression().fit(x, x.sum(axis=1) > 0)
+    rules = Features(ranges=dict.fromkeys("abc", (-1.0, 1.0)))
+    rows = x[(x < -0.4).all(axis=1)]
+    e = CounterfactualExplainer(model, features=rules).fit(x).explain(rows.clip(-1, 1))
+    assert e.n_changes.max() > 1
+    model.fit(x, x["c"] < 0)
+    return e
+
+
+@pytest.mark.parametrize("asked", ASKED_AGAIN)
+def test_nothing_mixes_the_explained_model_with_one_that_was_fitted_again(fitted_again, asked):
+    with pytest.raises(ModelError, match="changed after"):
+        ASKED_AGAIN[asked](fitted_again)
+
+
+def test_a_report_of_a_model_that_was_fitted_again_leaves_out_what_it_would_ask(fitted_again):
+    assert "are left out: the model changed after explainer.fit" in fitted_again.to_html()
 
 
 def test_several_threads_get_the_same_answers(explainer, denied):

@@ -56,13 +56,22 @@ def still(said: Said, model: SearchModel) -> Said:
 
 def difference_in(fingerprint: Fingerprint, model: SearchModel) -> str | None:
     """What a model says otherwise than the one that the fingerprint is of; None if it says the same."""
+    return fingerprint.difference(_asked_again(fingerprint, model), model.classes)
+
+
+def check_same(fingerprint: Fingerprint, model: SearchModel) -> None:
+    """Raise ModelError if the model changed since `fit`."""
+    fingerprint.check(_asked_again(fingerprint, model), model.classes)
+
+
+def _asked_again(fingerprint: Fingerprint, model: SearchModel) -> Answer:
+    """What the model says now of the rows of the fingerprint."""
     try:
-        answer = Answer.of(*model.say(fingerprint.rows))
+        return Answer.of(*model.say(fingerprint.rows))
     except CfprotoError:
         raise
     except Exception as error:
         raise _raised(error, "rows of the training data", model.plugin) from error
-    return fingerprint.difference(answer, model.classes)
 
 
 def training_answer(model: SearchModel, table: Array) -> Answer:

@@ -153,3 +153,11 @@ def check_unique(names: Sequence[Any], what: str) -> None:
     twice = [name for at, name in enumerate(names) if name in names[:at]]
     if twice:
         raise InputError(f"{what} has two columns {twice[0]!r}; expected every name once", column=twice[0])
+    texts: dict[str, Any] = {}
+    for name in names:
+        other = texts.setdefault(str(name), name)
+        if other is not name:
+            raise InputError(
+                f"{what} has the columns {other!r} and {name!r}, which read the same in reports; rename one of them",
+                column=name,
+            )

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from cfproto_plugin import CounterfactualExplainer, Explanation, Features, SearchConfig
@@ -119,6 +120,66 @@ def test_groups_may_come_as_a_list_an_array_or_a_longer_series(refused):
     assert refused.summary(by=PEOPLE["sex"][::-1]).groups == of_column
 
 
+def test_a_frame_of_one_column_is_that_column(refused):
+    of_column = refused.summary(by="sex").groups
+    assert refused.summary(by=PEOPLE[["sex"]]).groups == of_column
+    assert refused.summary(by=pl.from_pandas(refused.original[["sex"]])).groups == of_column
+
+
+def test_a_series_with_only_some_of_the_labels_is_refused_and_one_with_none_is_matched_by_position(refused):
+    sex = refused.original["sex"]
+    label = sex.index[0]
+    with pytest.raises(InputError, match=rf"lacks the label {label}.*by.to_numpy\(\)"):
+        refused.summary(by=sex.rename(index={label: N + 1}))
+    with pytest.raises(InputError, match=rf"has twice the label {label}"):
+        refused.summary(by=pd.concat([sex, sex[:1]]))
+    assert refused.summary(by=sex.set_axis(sex.index + 10 * N)).groups == refused.summary(by="sex").groups
+
+
+def _first_is_large(rows):
+    p = 1 / (1 + np.exp(-np.asarray(rows, dtype=float)[:, 0]))
+    return np.column_stack([1 - p, p])
+
+
+def _of_columns(columns):
+    x = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 4)).round(1), columns=columns)
+    return CounterfactualExplainer(_first_is_large, search=CLOSE).fit(x).explain(x[:6], progress=False)
+
+
+def test_the_name_of_a_column_goes_before_its_place():
+    e = _of_columns([1, 2, 3, 4])
+    assert [e.summary(by=by).by for by in (1, 2, 4, "2", 0, -1)] == ["1", "2", "4", "2", "1", "4"]
+    values = {record.value for record in e.summary(by=2).groups if record.group == "2"}
+    assert values == {str(value) for value in e.original[2]}
+
+
+def test_columns_whose_names_read_the_same_are_refused():
+    with pytest.raises(InputError, match="the columns 1 and '1', which read the same"):
+        _of_columns([1, "1", "c", "d"])
+
+
+def test_a_column_of_several_levels_is_named_by_a_tuple():
+    columns = pd.MultiIndex.from_tuples([("a", "x"), ("a", "y"), ("b", "x"), ("b", "y")])
+    e = _of_columns(columns)
+    values = {record.value for record in e.summary(by=("a", "y")).groups if record.group == str(("a", "y"))}
+    assert values == {str(value) for value in e.original["a", "y"]}
+
+
+def test_nulls_of_pyarrow_are_missing_and_a_number_is_not_its_text(refused):
+    rest = len(refused) - 3
+    nulls = refused.summary(by=pa.array([None, "a", "a", *["b"] * rest])).groups
+    assert {r.value: r.rows for r in nulls if r.group == "group"} == {"a": 2, "b": rest, "missing": 1}
+    mixed = refused.summary(by=[1, "1", "1", *["b"] * rest]).groups
+    assert {r.value: r.rows for r in mixed if r.group == "group"} == {"1": 1, "'1'": 2, "b": rest}
+
+
+def test_actions_without_rows_or_without_a_class_to_reach_are_refused(refused):
+    with pytest.raises(InputError, match="the explanation has no lines"):
+        refused[:0].actions()
+    with pytest.raises(InputError, match=r"target is \[\], which names no class"):
+        refused.actions(target=[])
+
+
 def test_several_answers_of_a_row_count_as_one_row_of_its_group(explainer, refused):
     rows = refused.original[:5]
     several = explainer.explain(rows, n=2, progress=False)
@@ -172,6 +233,8 @@ def test_a_column_named_class_is_told_apart_from_the_class_of_the_model(explaine
         ([1, 2], "expected a column, or one value for each of"),
         (True, "by is True; expected a column"),
         (np.zeros((3, 2)), "expected a column, or one value"),
+        (PEOPLE[["sex", "debt"]], "expected a column, or one value"),
+        ([[1], [1, 2]], "expected a column, or one value"),
     ],
 )
 def test_a_group_that_is_no_column_and_no_value_per_row_is_refused(refused, by, said):

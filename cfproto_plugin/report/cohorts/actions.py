@@ -93,6 +93,8 @@ def found_actions(explanation: Explanation, source: Source, k: int, max_changes:
             raise InputError(f"{name} is {shown(value)}; expected a whole number of at least 1")
     if explanation.column_names is None:
         raise InputError("actions are for tables, and these rows are images")
+    if not len(explanation):
+        raise InputError("the explanation has no lines, and so there are no rows to find actions for")
     cohort = _Cohort(explanation, source, target)
     steps = steps_of(explanation[explanation.found], source) if cohort.wanted.any() else []
     found: list[Action] = []
@@ -166,6 +168,8 @@ def _wanted(explanation: Explanation, target: Any) -> Array:
         named = explanation.counterfactual_class[explanation.found].tolist()
     else:
         named = list(target) if isinstance(target, (list, tuple, set, frozenset, np.ndarray)) else [target]
+        if not named:
+            raise InputError(f"target is {shown(target)}, which names no class. There are: {classes}")
     for label in named:
         if label not in classes:
             raise InputError(
