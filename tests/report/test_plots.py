@@ -463,6 +463,23 @@ def test_an_explanation_without_lines_cannot_be_drawn(refused):
         refused[:0].plot()
 
 
+def test_the_text_missing_and_a_missing_value_are_two_categories():
+    cells = np.array(["missing", None, "x"], dtype=object)[np.arange(150) % 3]
+    frame = pd.DataFrame({"t": pd.Series(cells, dtype=object), "u": RNG.normal(size=150)})
+
+    def model(rows):
+        q = np.where(rows.t == "missing", 0.9, 0.2)
+        return np.column_stack([1 - q, q])
+
+    e = CounterfactualExplainer(model, features=Features(immutable=["u"])).fit(frame).explain(frame[1:3])
+    assert e.sentence(0).startswith("Had t been 'missing' instead of missing,")
+    assert any("missing 0 %, 'missing' 100 %" in text for text in texts(e[0].plot("changes")))
+    figure = drawn(e[0].plot("embedding", column="t"))
+    marks = {text.get_text(): text.xy[1] for text in figure.axes[0].texts if hasattr(text, "xy")}
+    assert marks["this row"] != marks["its counterfactual"]
+    assert [step.value for action in e.actions(1) for step in action.steps] == ["missing"]
+
+
 def test_a_table_without_categories_has_no_embedding(images):
     x = RNG.normal(size=(50, 2))
 
