@@ -203,6 +203,8 @@ def test_what_cannot_be_shown_says_why(fitted):
     e = explainer.explain(frame[:3])
     with pytest.raises(InputError, match=r"features names 'wage'; expected 'all' or names among 'job', 'age'"):
         e.what_if(features=["wage"])
+    with pytest.raises(InputError, match="features is 3; expected 'all' or a list of names"):
+        e.what_if(features=3)
     with pytest.raises(InputError, match="which are 2 lines; expected the number of one"):
         e.what_if(slice(0, 2))
     with pytest.raises(InputError, match=r"x has 3 rows; expected one"):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from cfproto_plugin.checks import shown
 from cfproto_plugin.errors import InputError
 from cfproto_plugin.helpers.kinds import cells_of, library_of, take, to_pandas
 from cfproto_plugin.protocols import Array
@@ -93,10 +94,13 @@ def controls_of(line: Any, features: Any) -> list[Control]:
 def _asked(features: Any, known: Sequence[str]) -> list[str]:
     if isinstance(features, str):
         features = known if features == "all" and "all" not in known else [features]
+    if not isinstance(features, Iterable):
+        raise InputError(f"features is {shown(features)}; expected 'all' or a list of names")
+    features = list(features)
     unknown = [name for name in features if name not in known]
     if unknown:
         raise InputError(f"features names {unknown[0]!r}; expected 'all' or names among {', '.join(map(repr, known))}")
-    return list(features)
+    return features
 
 
 def _control(
