@@ -51,7 +51,7 @@ class FileError(InputError):
 
 
 class WriteError(FileError, OSError):
-    """A saved explainer that the system does not write: there is no space, or no permission."""
+    """A saved explainer or a report that the system does not write: there is no space, or no permission."""
 
 
 class LineError(InputError, IndexError):

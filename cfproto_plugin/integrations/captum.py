@@ -22,6 +22,7 @@ from cfproto_plugin.protocols import Array
 from cfproto_plugin.report.contributions import ORDERS, contributions_of
 
 try:
+    import torch
     from captum.attr import Attribution
     from captum.log import log_usage
 except ImportError as error:
@@ -29,6 +30,7 @@ except ImportError as error:
 
 _SINGLE = 4  # bytes of a float that NumPy knows; narrower ones are widened
 _VALUES = ("contributions", "delta")
+_EXPECTED = "a tensor of shape (rows, ...), or a tuple of them"
 
 
 class CounterfactualAttribution(Attribution):  # type: ignore[misc]
@@ -114,8 +116,14 @@ class CounterfactualAttribution(Attribution):  # type: ignore[misc]
 
     def _rows(self, inputs: Any) -> Array:
         """One tensor as it is; several as rows that hold all of them."""
-        parts = [_as_array(tensor) for tensor in _as_tuple(inputs)]
+        parts = [_checked(tensor) for tensor in _as_tuple(inputs)]
+        if not parts:
+            raise InputError(f"inputs are empty; expected {_EXPECTED}")
         if len(parts) == 1:
+            if parts[0].ndim == 1:
+                raise InputError(
+                    f"the input has shape {parts[0].shape}; expected {_EXPECTED}: a single row is row[None]"
+                )
             return parts[0]
         lengths = [len(part) for part in parts]
         if len(set(lengths)) > 1:
@@ -146,6 +154,18 @@ def _no_target(target: Any) -> InputError:
 
 def _as_tuple(inputs: Any) -> Sequence[Any]:
     return inputs if isinstance(inputs, (tuple, list)) else (inputs,)
+
+
+def _checked(tensor: Any) -> Array:
+    """An input as an array of rows."""
+    if not isinstance(tensor, torch.Tensor):
+        raise InputError(f"the inputs hold {type(tensor).__name__}; expected {_EXPECTED}: torch.as_tensor makes one")
+    if tensor.layout != torch.strided or tensor.is_meta:
+        advice = "without values" if tensor.is_meta else f"of layout {tensor.layout}: use tensor.to_dense()"
+        raise InputError(f"the inputs hold a tensor {advice}; expected {_EXPECTED}, dense and with values")
+    if tensor.ndim == 0:
+        raise InputError(f"the inputs hold a single number; expected {_EXPECTED}")
+    return _as_array(tensor)
 
 
 def _as_array(tensor: Any) -> Array:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cfproto_plugin.checks import shown
-from cfproto_plugin.errors import InputError
+from cfproto_plugin.errors import InputError, WriteError
 from cfproto_plugin.report.changes import row_name
 from cfproto_plugin.report.data import data_of
 from cfproto_plugin.report.guide import guide
@@ -72,8 +72,16 @@ def write_report(
     """Write the report to a file; return its path."""
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(f"path is {shown(path)}; expected the name of a file such as 'report.html'")
+    if not os.fspath(path):
+        raise InputError("path is empty; expected the name of a file such as 'report.html'")
     text, path = report_html(explanation, title, what_if=what_if), Path(path)
-    path.write_text(text, encoding="utf-8", newline="\n")
+    try:
+        path.write_text(text, encoding="utf-8", newline="\n")
+    except (OSError, ValueError) as error:  # ValueError: a null character in the name
+        reason = getattr(error, "strerror", None) or error
+        raise WriteError(
+            f"{str(path)!r} cannot be written ({reason}); expected the name of a file in a folder that is there"
+        ) from error
     return path
 
 

@@ -17,12 +17,18 @@ if TYPE_CHECKING:
     from cfproto_plugin.report.records import Line
 
 _DOUBLE = 8  # bytes
+_MISSING = "missing"
 
 
 def value_text(value: Any) -> str:
-    """A value with every digit: a float by its shortest decimal, anything else as Python prints it."""
+    """A value with every digit: a float by its shortest decimal, anything else as Python prints it.
+
+    Two values of a column have two texts: the text "missing" is in quotes, unlike a value that is missing.
+    """
     if is_missing(value):
-        return "missing"
+        return _MISSING
+    if isinstance(value, str):
+        return f"'{value}'" if value.strip("'") == _MISSING else value
     if isinstance(value, Real) and not isinstance(value, (bool, Integral)):
         return str(value).removesuffix(".0")
     return str(value).removesuffix(" 00:00:00")  # of a date

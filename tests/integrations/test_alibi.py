@@ -14,7 +14,7 @@ import pytest
 from sklearn.datasets import load_wine
 from sklearn.linear_model import LogisticRegression
 
-from cfproto_plugin.errors import ConfigError, InputError, ModelError, NotFittedError
+from cfproto_plugin.errors import ConfigError, FileError, InputError, ModelError, NotFittedError
 from cfproto_plugin.integrations.alibi import (
     CounterFactualProto,
     CounterfactualProto,
@@ -490,6 +490,7 @@ def test_a_threshold_without_training_rows_is_ignored_with_a_warning():
         ({"learning_rate_init": 0}, "learning_rate_init is 0"),
         ({"eps": 0.1}, "eps is 0.1; expected a tuple of two"),
         ({"eps": (0.1, 0)}, "two steps above 0"),
+        ({"eps": ("a", 1)}, r"eps is \('a', 1\); expected two steps above 0"),
         ({"clip": (1, -1)}, "the lower first"),
         ({"feature_range": (1, -1)}, "the lower bound first"),
         ({"feature_range": (np.zeros(5), np.ones(5))}, r"shape \(1, 13\)"),
@@ -500,6 +501,12 @@ def test_a_threshold_without_training_rows_is_ignored_with_a_warning():
 def test_settings_that_make_no_sense_are_refused(setting, said):
     with pytest.raises(ConfigError, match=said):
         CounterfactualProto(**{"predict": predict, "shape": (1, 13)} | setting)
+
+
+def test_saving_and_loading_name_what_can_be_saved():
+    for call in (fitted().save, CounterfactualProto.load):
+        with pytest.raises(FileError, match=r"use CounterfactualExplainer of cfproto_plugin, which has save\(path\)"):
+            call("explainer")
 
 
 @pytest.mark.parametrize(

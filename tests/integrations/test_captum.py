@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_digits, load_wine
 from sklearn.ensemble import RandomForestClassifier
@@ -323,6 +324,30 @@ def test_what_cannot_be_used_is_named(wine, settings, words):
     x, _, explainer = wine
     with pytest.raises(InputError, match=words):
         CounterfactualAttribution(explainer).attribute(x[:3], **settings)
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (lambda x: x.numpy(), r"hold ndarray; expected a tensor of shape \(rows, \.\.\.\), or a tuple of them"),
+        (lambda x: pd.DataFrame(x.numpy()), "hold DataFrame; expected a tensor"),
+        (lambda _: None, "hold NoneType; expected a tensor"),
+        (lambda _: [1.0, 2.0], "hold float; expected a tensor"),
+        (lambda _: (), "inputs are empty; expected a tensor"),
+        (lambda _: torch.tensor(1.0), "hold a single number; expected a tensor"),
+        (lambda x: (x, torch.tensor(1.0)), "hold a single number; expected a tensor"),
+        (lambda x: x[0], r"has shape \(13,\); expected a tensor .*: a single row is row\[None\]"),
+        (lambda x: x.to_sparse(), r"of layout torch.sparse_coo: use tensor.to_dense\(\)"),
+        (lambda x: x.to("meta"), "a tensor without values"),
+    ],
+)
+def test_inputs_that_are_no_rows_are_named(wine, made, words):
+    x, _, explainer = wine
+    method, inputs = CounterfactualAttribution(explainer), made(x[:3])
+    with pytest.raises(InputError, match=words):
+        method.attribute(inputs, target=1)
+    with pytest.raises(InputError, match=words):
+        method.forward_func(*inputs) if isinstance(inputs, (tuple, list)) else method.forward_func(inputs)
 
 
 def test_wrong_parts_are_named(wine):

@@ -174,11 +174,37 @@ def test_an_error_of_the_model_is_shown_and_the_next_question_answered():
     assert ask(widget, number=8, x0=0.5)["error"] == ""
 
 
+@pytest.mark.parametrize(
+    "values", [["missing", None, "x"], ["x 00:00:00", "x", "y"], ["'missing'", "missing", None], [None, math.nan, "x"]]
+)
+def test_values_that_read_alike_stay_apart(values):
+    rng = np.random.default_rng(2)
+    cells = np.array(values, dtype=object)[rng.integers(0, 3, 300)]
+    frame = pd.DataFrame({"t": pd.Series(cells, dtype=object), "u": rng.normal(size=300)})
+
+    def model(rows):
+        first = np.array([cell is None if values[0] is None else cell == values[0] for cell in rows.t])
+        q = 1 / (1 + np.exp(1.5 - 3 * first - 0.3 * rows.u.to_numpy(float)))
+        return np.column_stack([1 - q, q])
+
+    e = CounterfactualExplainer(model, features=Features(immutable=["u"])).fit(frame).explain(frame[:40])
+    for at in np.flatnonzero(e.n_changes):
+        widget = e.what_if(int(at))
+        (control,) = widget.controls
+        assert len(set(control["choices"])) == 3
+        for side, proba in (("before", e.original_proba), ("after", e.counterfactual_proba)):
+            widget.asked = {"number": 1, "values": [control[side]]}
+            place = list(e.classes).index(e.counterfactual_class[at])
+            assert widget.result["proba"] == pytest.approx(proba[at, place])
+
+
 def test_what_cannot_be_shown_says_why(fitted):
     _, explainer, frame = fitted
     e = explainer.explain(frame[:3])
     with pytest.raises(InputError, match=r"features names 'wage'; expected 'all' or names among 'job', 'age'"):
         e.what_if(features=["wage"])
+    with pytest.raises(InputError, match="features is 3; expected 'all' or a list of names"):
+        e.what_if(features=3)
     with pytest.raises(InputError, match="which are 2 lines; expected the number of one"):
         e.what_if(slice(0, 2))
     with pytest.raises(InputError, match=r"x has 3 rows; expected one"):

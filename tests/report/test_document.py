@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import FixedThresholdClassifier
 
 from cfproto_plugin import CounterfactualExplainer, Explanation, Features, SearchConfig
-from cfproto_plugin.errors import InputError
+from cfproto_plugin.errors import InputError, WriteError
 from cfproto_plugin.explanation import Change
 from cfproto_plugin.report.ranking import direction
 from cfproto_plugin.report.texts import as_data, hash_of
@@ -163,6 +163,17 @@ def test_a_limit_says_where_it_ends(answers):
 def test_another_limit_is_refused(answers, what_if):
     with pytest.raises(InputError, match=r"what_if is .*; expected True, False, or the largest number of lines"):
         answers.to_html(what_if=what_if)
+
+
+@pytest.mark.parametrize("name", ["no such folder/r.html", ".", "a\0b"])
+def test_a_report_that_cannot_be_written_says_why(answers, tmp_path, name):
+    with pytest.raises(WriteError, match=r"cannot be written \(.+\); expected the name of a file in a folder that is"):
+        answers.to_html(tmp_path / name, what_if=False)
+
+
+def test_a_report_needs_a_name(answers):
+    with pytest.raises(InputError, match=r"path is empty; expected the name of a file such as 'report.html'"):
+        answers.to_html("")
 
 
 def test_without_a_model_the_report_is_written_without_what_if(answers, tmp_path):

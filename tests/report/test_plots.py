@@ -447,6 +447,11 @@ def test_an_explanation_from_a_file_draws_what_it_can_and_says_what_it_cannot(bo
         ({"kind": "path"}, "kind='path' is for one line"),
         ({"kind": "comparison"}, r"there are 12 rows: e\[e.row == 0\]"),
         ({"kind": "images"}, "pass shape="),
+        ({"shape": (2, 2)}, "shape= is for rows of pixels, all numbers, and these hold other values"),
+        *(
+            ({"shape": shape}, "shape is .*; expected that of an image of 4 values")
+            for shape in ((2.0, 2.0), ("2", "2"), (-2, -2), (2, None), (True, 4), ((1, 2), 2), 4, "22", np.array(4))
+        ),
         ({"kind": "cohort", "column": "income"}, "column is 'income', and is for kind='embedding'"),
         ({"kind": "cohort", "by": "jop"}, "by is 'jop', which is no column"),
         ({"column": "income"}, "column is 'income', which has no categories; expected one of '<b>job</b>'"),
@@ -461,6 +466,51 @@ def test_what_cannot_be_drawn_is_refused_with_what_can(refused, given, said):
 def test_an_explanation_without_lines_cannot_be_drawn(refused):
     with pytest.raises(InputError, match="has no line"):
         refused[:0].plot()
+
+
+def test_the_text_missing_and_a_missing_value_are_two_categories():
+    cells = np.array(["missing", None, "x"], dtype=object)[np.arange(150) % 3]
+    frame = pd.DataFrame({"t": pd.Series(cells, dtype=object), "u": RNG.normal(size=150)})
+
+    def model(rows):
+        q = np.where(rows.t == "missing", 0.9, 0.2)
+        return np.column_stack([1 - q, q])
+
+    e = CounterfactualExplainer(model, features=Features(immutable=["u"])).fit(frame).explain(frame[1:3])
+    assert e.sentence(0).startswith("Had t been 'missing' instead of missing,")
+    assert any("missing 0 %, 'missing' 100 %" in text for text in texts(e[0].plot("changes")))
+    figure = drawn(e[0].plot("embedding", column="t"))
+    marks = {text.get_text(): text.xy[1] for text in figure.axes[0].texts if hasattr(text, "xy")}
+    assert marks["this row"] != marks["its counterfactual"]
+    assert [step.value for action in e.actions(1) for step in action.steps] == ["missing"]
+
+
+def test_typical_dates_are_days_of_the_time_zone_of_the_column():
+    days = pd.Timestamp("2020-05-10", tz="Asia/Tokyo") + pd.to_timedelta(np.arange(80) % 2 * 10, unit="D")
+    frame = pd.DataFrame({"day": days, "u": RNG.normal(size=80)})
+
+    def model(rows):
+        q = np.where(rows.day > pd.Timestamp("2020-05-15", tz="Asia/Tokyo"), 0.9, 0.2)
+        return np.column_stack([1 - q, q])
+
+    e = CounterfactualExplainer(model).fit(frame).explain(frame[1:2])
+    assert "2020-05-10" in texts(e.plot("changes"))
+
+
+def test_half_of_a_surrogate_pair_is_drawn_as_a_question_mark():
+    name = "\ud800bad"
+    frame = pd.DataFrame(RNG.normal(size=(80, 2)), columns=pd.Index(["ok", name], dtype=object))
+    frame["job"] = pd.Series(["nurse\udfff", "clerk"] * 40, dtype=object)
+
+    def model(rows):
+        q = 1 / (1 + np.exp(-3 * rows[name].to_numpy(float) - (rows.job == "clerk")))
+        return np.column_stack([1 - q, q])
+
+    e = CounterfactualExplainer(model).fit(frame).explain(frame[:3])
+    for figure in (e[0].plot(), e.plot(), e[0].plot("embedding"), e[0].plot("path"), e[0].plot("comparison")):
+        for kind in ("png", "svg", "pdf"):
+            figure.savefig(io.BytesIO(), format=kind)
+    assert any("?bad" in text for text in texts(e[0].plot()))
 
 
 def test_a_table_without_categories_has_no_embedding(images):

@@ -6,12 +6,12 @@ import logging
 import warnings
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 
 from cfproto_plugin.checks import shown
-from cfproto_plugin.errors import ConfigError, NotFittedError
+from cfproto_plugin.errors import ConfigError, FileError, NotFittedError
 from cfproto_plugin.integrations.alibi.answers import answers, together
 from cfproto_plugin.integrations.alibi.asking import (
     check_prototypes,
@@ -34,6 +34,10 @@ from cfproto_plugin.protocols import Array
 
 log = logging.getLogger(__name__)
 _ENDLESS = 1e6  # width of a range in which categories would have no sensible distance
+_NO_FILES = (
+    "CounterfactualProto is not saved or loaded; make it again and fit it, or use CounterfactualExplainer of "
+    "cfproto_plugin, which has save(path) and load(path)"
+)
 
 
 class Learned(NamedTuple):
@@ -195,6 +199,15 @@ class CounterfactualProto:
         self.predict = predictor
         if self._learned is not None:
             self._learned = self._learned._replace(networks=self._networks(self._learned.networks.categories))
+
+    def save(self, *_args: Any, **_options: Any) -> NoReturn:
+        """Not there: an error that says what is."""
+        raise FileError(_NO_FILES)
+
+    @classmethod
+    def load(cls, *_args: Any, **_options: Any) -> NoReturn:
+        """Not there: an error that says what is."""
+        raise FileError(_NO_FILES)
 
     def _ready(self) -> Learned:
         """What was learned; without prototypes and categories there is nothing to learn."""

@@ -41,7 +41,7 @@ class Settings:
         low, high = self.clip
         if not (is_number(low) and is_number(high) and low < high):
             raise ConfigError(f"clip is {shown(self.clip)}; expected two numbers, the lower first: (-1000, 1000)")
-        eps = tuple(np.asarray(part, dtype=float).reshape(-1) for part in _pair("eps", self.eps))
+        eps = tuple(map(_numbers, _pair("eps", self.eps)))
         if any(part.size == 0 or not (np.isfinite(part) & (part > 0)).all() for part in eps):
             raise ConfigError(
                 f"eps is {shown(self.eps)}; expected two steps above 0, each a number or an array: of the "
@@ -87,6 +87,14 @@ def _bound(given: Any, shape: tuple[int, ...]) -> Array:
             f"feature_range has {shown(given)}; expected a number, or an array of shape {(1, *shape)}, one number "
             "for each feature"
         ) from error
+
+
+def _numbers(given: Any) -> Array:
+    """A number or an array of them, flat; empty if it is neither."""
+    try:
+        return np.asarray(given, dtype=float).reshape(-1)
+    except (TypeError, ValueError):
+        return np.empty(0)
 
 
 def _pair(name: str, given: Any) -> tuple[Any, Any]:

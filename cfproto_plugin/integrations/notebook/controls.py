@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from cfproto_plugin.checks import shown
 from cfproto_plugin.errors import InputError
 from cfproto_plugin.helpers.kinds import cells_of, library_of, take, to_pandas
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.report import number_dtypes, plain_cell, ranked, value_text
 from cfproto_plugin.report.subsets import active_column
-from cfproto_plugin.tables.cells import is_missing
+from cfproto_plugin.tables.cells import code_of, is_missing, key_of, lookup, missing_kind
 
 _CHOICES = 200  # values of a category that a list offers
 _NONE = "none of them"  # of the columns of a one-hot group, one of which may have been dropped
@@ -37,7 +39,7 @@ class Control(NamedTuple):
         """For the browser: numbers, texts, and places in the list of choices; None is a missing number."""
         common = {"name": self.name, "before": self.shown(self.before), "after": self.shown(self.after)}
         if self.choices:
-            return {**common, "kind": "choice", "choices": [value_text(value) for value in self.choices]}
+            return {**common, "kind": "choice", "choices": _texts(self.choices)}
         step = _step(self.high - self.low, whole=self.whole)
         low, high = (float(f"{end:.10g}") for end in (math.ceil(self.low / step) * step, self.high // step * step))
         return {**common, "kind": "number", "low": low, "high": high, "step": step, "whole": self.whole}
@@ -45,7 +47,7 @@ class Control(NamedTuple):
     def shown(self, value: Any) -> Any:
         """A value as the browser holds it."""
         if self.choices:
-            return next(at for at, each in enumerate(self.choices) if _same(each, value))
+            return code_of(lookup(self.choices), value)
         return None if is_missing(value) else plain_cell(value)
 
     def read(self, sent: Any) -> Any:
@@ -92,10 +94,13 @@ def controls_of(line: Any, features: Any) -> list[Control]:
 def _asked(features: Any, known: Sequence[str]) -> list[str]:
     if isinstance(features, str):
         features = known if features == "all" and "all" not in known else [features]
+    if not isinstance(features, Iterable):
+        raise InputError(f"features is {shown(features)}; expected 'all' or a list of names")
+    features = list(features)
     unknown = [name for name in features if name not in known]
     if unknown:
         raise InputError(f"features names {unknown[0]!r}; expected 'all' or names among {', '.join(map(repr, known))}")
-    return list(features)
+    return features
 
 
 def _control(
@@ -116,11 +121,25 @@ def _control(
 
 def _choices(column: Array, before: Any, after: Any) -> tuple[Any, ...]:
     """The values before and after and those of the training data, in the order of their texts."""
-    found = {value_text(value): value for value in (*column.tolist(), before, after)}
-    texts = sorted(found)
-    if len(texts) > _CHOICES:
-        texts = list(dict.fromkeys([value_text(before), value_text(after), *texts]))[:_CHOICES]
-    return tuple(found[text] for text in texts)
+    found = list({key_of(value): value for value in column.tolist()}.values())
+    for value in (before, after):
+        if code_of(lookup(found), value) < 0:
+            found.append(value)
+    found.sort(key=value_text)
+    if len(found) > _CHOICES:
+        places = [code_of(lookup(found), value) for value in (before, after)]
+        found = [found[at] for at in list(dict.fromkeys([*places, *range(len(found))]))[:_CHOICES]]
+    return tuple(found)
+
+
+def _texts(choices: Sequence[Any]) -> list[str]:
+    """The values as texts that tell them apart, such as two kinds of missing values."""
+    texts = [value_text(value) for value in choices]
+    several = Counter(texts)
+    return [
+        f"{text} ({missing_kind(value)})" if several[text] > 1 and is_missing(value) else text
+        for text, value in zip(texts, choices, strict=True)
+    ]
 
 
 def _step(width: float, *, whole: bool) -> float:
@@ -130,10 +149,6 @@ def _step(width: float, *, whole: bool) -> float:
     power = 10.0 ** math.floor(math.log10(width / 100))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= width / 100 * (1 - 1e-9))
     return max(1.0, step) if whole else step
-
-
-def _same(value: Any, other: Any) -> bool:
-    return value_text(value) == value_text(other)
 
 
 def row_with(original: Any, controls: Sequence[Control], values: Sequence[Any], names: Sequence[str]) -> Any:

@@ -11,6 +11,7 @@ from cfproto_plugin.report.cohorts.wording import signed
 from cfproto_plugin.report.ranking import number_of, scales_of
 from cfproto_plugin.report.source import Step
 from cfproto_plugin.report.words import value_text
+from cfproto_plugin.tables.cells import key_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,9 +56,9 @@ def in_words(step: Step, names: Sequence[str]) -> str:
 
 def _categories(at: int, changes: Sequence[Change]) -> list[Step]:
     """The values that most answers take."""
-    first = {value_text(change.after): change.after for change in changes}
-    often = Counter(value_text(change.after) for change in changes).most_common(_VALUES)
-    return [Step(at, "to", first[text]) for text, _ in often]
+    first = {key_of(change.after): change.after for change in changes}
+    often = Counter(key_of(change.after) for change in changes).most_common(_VALUES)
+    return [Step(at, "to", first[key]) for key, _ in often]
 
 
 def _numbers(at: int, changes: Sequence[Change]) -> list[Step]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from cfproto_plugin.checks import shown
 from cfproto_plugin.errors import InputError
+from cfproto_plugin.report.texts import without_surrogates
 
 INK, DIM = "#1a1a1a", "#6b6b6b"
 BAND, FAINT = "#d4d4d4", "#ececec"
@@ -70,7 +71,10 @@ def entitle(figure: Any, title: str, caption: str = "") -> None:
 
 
 def finish(figure: Any) -> Any:
-    """The figure with the user's text as it is: no $mathematics$, no TeX; and dark on white whatever the style says."""
+    """The figure with the user's text as it is: no $mathematics$, no TeX; and dark on white whatever the style says.
+
+    Halves of surrogate pairs, which no font and no file holds, become question marks.
+    """
     from matplotlib import rcParams
     from matplotlib.text import Text
 
@@ -78,6 +82,7 @@ def finish(figure: Any) -> Any:
     for text in figure.findobj(Text):
         text.set_parse_math(False)
         text.set_usetex(False)
+        text.set_text(without_surrogates(text.get_text()))
         if text.get_color() in own:
             text.set_color(INK)
     return figure
@@ -103,7 +108,7 @@ def name_rows(axes: Any, names: list[str], size: float = TEXT) -> None:
 
 def shortened(text: str, most: int = _NAME) -> str:
     """A name that is too long loses its middle: beginning and end tell names apart. Line breaks become spaces."""
-    text = " ".join(text.split()) or "(no name)"
+    text = " ".join(without_surrogates(text).split()) or "(no name)"
     half = (most - 1) // 2
     return text if len(text) <= most else f"{text[: most - 1 - half]}…{text[-half:]}"
 

@@ -10,6 +10,7 @@ from cfproto_plugin.errors import InputError
 from cfproto_plugin.helpers.kinds import cells_of
 from cfproto_plugin.report.plots import canvas as c
 from cfproto_plugin.report.words import percent, value_text
+from cfproto_plugin.tables.cells import code_of, lookup
 
 if TYPE_CHECKING:
     from cfproto_plugin.explanation import Explanation
@@ -40,8 +41,8 @@ def plot_embedding(explanation: Explanation, source: Source | None, column: Any 
     for y, at in enumerate(order):
         axes.plot([least, found.places[at]], [y, y], color=c.BAND, lw=1, zorder=1)
         axes.plot(found.places[at], y, "o", ms=7, color=c.AFTER, zorder=2)
-        if names[at] in ends:
-            text = " and ".join(ends[names[at]])
+        if at in ends:
+            text = " and ".join(ends[at])
             axes.plot(found.places[at], y, "o", ms=13, mfc="none", mec=c.INK, mew=1.6, zorder=3)
             axes.annotate(
                 text,
@@ -81,19 +82,20 @@ def _caption(hidden: int) -> str:
     )
 
 
-def _ends(explanation: Explanation, found: Categories) -> dict[str, list[str]]:
-    """The categories of a single line, before and after."""
+def _ends(explanation: Explanation, found: Categories) -> dict[int, list[str]]:
+    """The places of the categories of a single line, before and after."""
     if len(explanation) != 1 or found.column is None:
         return {}
     parts = [("this row", explanation.original), ("its counterfactual", explanation.counterfactual)]
-    marks: dict[str, list[str]] = {}
+    codes = lookup(found.levels)
+    marks: dict[int, list[str]] = {}
     for word, rows in parts[: 2 if explanation.found[0] else 1]:
-        marks.setdefault(value_text(cells_of(rows)[0, found.column]), []).append(word)
+        marks.setdefault(code_of(codes, cells_of(rows)[0, found.column]), []).append(word)
     return marks
 
 
-def _chosen(found: Categories, ends: dict[str, list[str]]) -> list[int]:
+def _chosen(found: Categories, ends: dict[int, list[str]]) -> list[int]:
     """The most frequent categories and those of the line, by their numbers from the top down."""
-    marked: Array = np.array([value_text(value) in ends for value in found.levels])
+    marked: Array = np.array([at in ends for at in range(len(found.levels))])
     often = np.lexsort((-found.counts, ~marked))[:_SHOWN]
     return [int(at) for at in often[np.argsort(-found.places[often], kind="stable")]]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfproto_plugin.checks import shown
+from cfproto_plugin.checks import is_count, shown
 from cfproto_plugin.errors import InputError
 from cfproto_plugin.report.pictures import image_of
 from cfproto_plugin.report.plots import canvas as c
@@ -80,12 +81,18 @@ def _images(x: Any, shape: Any) -> list[Array]:
     """(h, w, 1 or 3) each."""
     array = np.asarray(x)
     if shape is not None:
-        sizes = tuple(shape) if np.ndim(shape) == 1 else ()
-        if not sizes or np.prod(sizes) != np.prod(array.shape[1:]):
+        sizes = shape.tolist() if isinstance(shape, np.ndarray) else shape
+        if (
+            not isinstance(sizes, (tuple, list))
+            or not all(map(is_count, sizes))
+            or math.prod(map(int, sizes)) != math.prod(array.shape[1:])
+        ):
             raise InputError(
                 f"shape is {shown(shape)}; expected that of an image of {int(np.prod(array.shape[1:]))} values, such "
                 "as (8, 8)"
             )
+        if array.dtype.kind not in "iufb":
+            raise InputError("shape= is for rows of pixels, all numbers, and these hold other values: leave it out")
         array = array.reshape(len(array), *sizes)
     images = [image_of(array[at : at + 1]) for at in range(len(array))]
     found = [image for image in images if image is not None]

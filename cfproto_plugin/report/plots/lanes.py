@@ -83,7 +83,7 @@ def _clipped(text: str, most: int = 18) -> str:
 def _in_units(value: float, like: Any) -> str:
     """A number as text; days as the date or duration that the column holds."""
     if isinstance(like, datetime):
-        return str((datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=value)).date())
+        return str((datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=value)).astimezone(like.tzinfo or UTC).date())
     return (
         str(timedelta(days=round(value))).removesuffix(", 0:00:00") if isinstance(like, timedelta) else f"{value:.4g}"
     )
