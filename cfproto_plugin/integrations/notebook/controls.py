@@ -96,11 +96,11 @@ def _asked(features: Any, known: Sequence[str]) -> list[str]:
         features = known if features == "all" and "all" not in known else [features]
     if not isinstance(features, Iterable):
         raise InputError(f"features is {shown(features)}; expected 'all' or a list of names")
-    features = list(features)
-    unknown = [name for name in features if name not in known]
+    names: list[str] = list(features)
+    unknown = [name for name in names if name not in known]
     if unknown:
         raise InputError(f"features names {unknown[0]!r}; expected 'all' or names among {', '.join(map(repr, known))}")
-    return features
+    return names
 
 
 def _control(
