@@ -44,5 +44,5 @@ summary.plot(figure=plt.figure(figsize=(13.6, 3.8), layout="constrained"))
 plt.show()
 
 # %%
-# Three actions that would help most of them. Each was tried on every applicant by the model itself.
+# At most three actions that would help most of them. Each was tried on every applicant by the model itself.
 print(e.actions(k=3))
