@@ -22,7 +22,6 @@ from cfproto_plugin.protocols import Array
 from cfproto_plugin.report.contributions import ORDERS, contributions_of
 
 try:
-    import torch
     from captum.attr import Attribution
     from captum.log import log_usage
 except ImportError as error:
@@ -158,9 +157,9 @@ def _as_tuple(inputs: Any) -> Sequence[Any]:
 
 def _checked(tensor: Any) -> Array:
     """An input as an array of rows."""
-    if not isinstance(tensor, torch.Tensor):
+    if not hasattr(tensor, "layout") or not hasattr(tensor, "is_meta"):  # a tensor of any class has them
         raise InputError(f"the inputs hold {type(tensor).__name__}; expected {_EXPECTED}: torch.as_tensor makes one")
-    if tensor.layout != torch.strided or tensor.is_meta:
+    if str(tensor.layout) != "torch.strided" or tensor.is_meta:
         advice = "without values" if tensor.is_meta else f"of layout {tensor.layout}: use tensor.to_dense()"
         raise InputError(f"the inputs hold a tensor {advice}; expected {_EXPECTED}, dense and with values")
     if tensor.ndim == 0:

@@ -167,9 +167,9 @@ def test_categories_are_codes_in_data_and_themselves_where_they_are_shown(mixed)
     assert not none.to_shap().values.any()
 
 
-def test_columns_whose_names_are_the_same_text_are_told_apart():
+def test_columns_with_numbers_and_texts_as_names_keep_their_places():
     x = np.random.default_rng(0).normal(size=(200, 3))
-    frame = pd.DataFrame(x, columns=[0, "0", 2])
+    frame = pd.DataFrame(x, columns=[2, "a", 0])
     model = LogisticRegression().fit(x, x[:, 0] > 0)
     explainer = CounterfactualExplainer(lambda rows: model.predict_proba(np.asarray(rows)))
     e = explainer.fit(frame).explain(frame.head(4))

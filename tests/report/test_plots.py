@@ -435,7 +435,8 @@ def test_an_explanation_from_a_file_draws_what_it_can_and_says_what_it_cannot(bo
     for kind in ("path", "embedding"):
         with pytest.raises(InputError, match="with_explainer"):
             read.plot(kind)
-    again = read.with_explainer(explainer)
+    rules = Features(vary=("income", "<b>job</b>"), allowed={"<b>job</b>": ("nurse",)})
+    again = read.with_explainer(explainer, features=rules)
     assert len(again.plot().axes) == 3
 
 
