@@ -22,6 +22,9 @@ IMPORTED = {  # by a test file as it is collected: without them it cannot even b
     "test_keras_adapter.py": ("keras",),
     "test_paper_mnist.py": ("torch", "matplotlib"),
     "test_paper_benchmarks.py": ("torch", "matplotlib"),
+    "test_asking.py": ("pyarrow",),
+    "test_contributions.py": ("pyarrow",),
+    "test_cohorts.py": ("pyarrow",),
 }
 
 
