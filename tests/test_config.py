@@ -30,6 +30,34 @@ def test_paper_settings_can_be_overridden():
     assert (config.theta, config.momentum, config.max_iterations, config.c_init) == (20, False, 7, 1)
 
 
+@pytest.mark.parametrize(("loss", "same"), [("A", "A"), ("B", "C"), ("C", "E")])
+def test_the_breast_cancer_letters_are_the_losses_of_that_experiment(loss, same):
+    config = SearchConfig.paper(loss, experiment="breast_cancer")
+    changed = {} if loss == "A" else {"theta": 100, "k": 1}
+    assert config == SearchConfig.paper(same, **changed)
+
+
+@pytest.mark.parametrize("loss", TERMS)
+def test_the_reference_runs_the_papers_losses_without_momentum(loss):
+    assert SearchConfig.reference(loss) == SearchConfig.paper(loss, momentum=False)
+    assert SearchConfig.reference(loss, momentum=True, k=2) == SearchConfig.paper(loss, k=2)
+
+
+def test_the_reference_has_the_letters_of_both_experiments():
+    config = SearchConfig.reference("B", experiment="breast_cancer", theta=20)
+    assert (config.theta, config.k, config.momentum, config.c_init) == (20, 1, False, 1)
+
+
+@pytest.mark.parametrize("make", [SearchConfig.paper, SearchConfig.reference])
+def test_letters_and_experiments_that_do_not_exist_are_named(make):
+    with pytest.raises(ConfigError, match=r"loss is 'D'; expected one of A, B, C, .* 'breast_cancer'"):
+        make("D", experiment="breast_cancer")
+    with pytest.raises(ConfigError, match=r"experiment is 'minst'; expected one of mnist, .* Did you mean 'mnist'"):
+        make("A", experiment="minst")
+    with pytest.raises(ConfigError, match="experiment is 3"):
+        make("A", experiment=3)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

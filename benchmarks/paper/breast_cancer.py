@@ -1,9 +1,9 @@
 """The paper's Breast Cancer experiment: `python benchmarks/paper/breast_cancer.py`.
 
-Losses A, B and C on the last 19 rows, five seeds (each trains its networks anew: the search itself draws nothing), the
-sweeps of theta and k, the settings that might explain a difference, and the defaults of the product. Every result has a
-file of its own below .cache/paper, so that a run that was stopped goes on where it was. Writes
-benchmarks/results/paper/breast_cancer*.csv and docs/paper-breast-cancer.md with its pictures.
+Losses A, B and C on the last 19 rows, five seeds (each trains its networks anew: the search itself draws nothing), by
+both protocols of protocol.py, the sweeps of theta and k, the settings that might explain a difference, and the defaults
+of the product. Every result has a file of its own below .cache/paper, so that a run that was stopped goes on where it
+was. Writes benchmarks/results/paper/breast_cancer*.csv and docs/paper-breast-cancer.md with its pictures.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,17 +22,17 @@ import numpy as np
 import torch
 from breast_cancer_networks import Data, Networks, accuracy, networks
 from common import Places
+from protocol import REFERENCE, TEXT, Protocol
 from store import Arrays, Store
 from tqdm import tqdm
 
 from cfproto_plugin import CounterfactualExplainer, Explanation, Features, SearchConfig
 from cfproto_plugin.metrics import changed_attributes, measure
 
-THETA, K = 100.0, 1  # the paper does not name the ones of its table
-MNIST_LETTER = {"A": "A", "B": "C", "C": "E"}  # SearchConfig.paper counts the losses as the MNIST experiment does
+THETA, K = 100.0, 1  # the paper does not name the ones of its table; these are those of SearchConfig.paper
 PATH = {"theta": 5.0, "polish": False, "few_changes": 0.0, "min_typicality": 0.0, "min_stability": 0.0}
+LOSSES = ("A", "B", "C")
 TIMED = 1  # rows of A, B and C whose whole search is timed alone: it takes seconds
-POWERS = 10  # of ten that c takes at most, as many as the search has values of c
 STEADY = 3  # rows that the time of a step is the median of
 
 
@@ -44,10 +44,14 @@ class Size:
     reasons_seeds: int = 2
     rows: int = 19
     epochs: int = 500
-    iterations: int = 500
-    c_steps: int = 10
+    iterations: int = TEXT.steps
+    c_steps: int = TEXT.values_of_c
     thetas: tuple[float, ...] = (10, 20, 50, 100, 150, 200)
     ks: tuple[int, ...] = (1, 2, 5, 10)
+
+    def of(self, protocol: Protocol) -> Protocol:
+        """The protocol at this size."""
+        return replace(protocol, steps=self.iterations, values_of_c=self.c_steps)
 
 
 class Method(NamedTuple):
@@ -57,83 +61,97 @@ class Method(NamedTuple):
     loss: str | None
     settings: dict[str, Any]
     timed: int = 0  # rows whose whole search is timed alone
-    first_c: bool = False  # stop at the first value of c that works
+    powers: int = 0  # of ten that c takes until one works; 0: c as the settings say
 
     def search(self) -> SearchConfig:
         """The settings of the search."""
         if self.loss is None:
             return SearchConfig(**self.settings)
-        return SearchConfig.paper(MNIST_LETTER[self.loss], **self.settings)
+        return SearchConfig.paper(self.loss, experiment="breast_cancer", **self.settings)
+
+
+def method(loss: str, protocol: Protocol, name: str = "", timed: int = 0, **changes: Any) -> Method:
+    """A loss by a protocol; loss C has no c."""
+    settings = protocol.settings(**changes)
+    if loss == "C":
+        settings["c_steps"] = 1
+    powers = protocol.values_of_c if protocol.first_c and loss != "C" else 0
+    return Method(name or loss + protocol.suffix, loss, settings, timed, powers)
 
 
 def methods(size: Size) -> list[Method]:
     """All that is searched with every seed."""
-    base = {"max_iterations": size.iterations, "c_steps": size.c_steps, "momentum": False, "theta": THETA, "k": K}
-    one_c = {**base, "c_steps": 1}
-    found = [
-        Method("A", "A", {**base, "theta": 0.0, "k": None}, TIMED),
-        Method("B", "B", base, TIMED),
-        Method("C", "C", one_c, TIMED),
-        Method("path", None, PATH, size.rows),
-        Method("path + polish", None, {}, size.rows),
-    ]
-    found += [Method(f"B theta={theta:g}", "B", {**base, "theta": theta}) for theta in size.thetas if theta != THETA]
-    found += [Method(f"B k={k}", "B", {**base, "k": k}) for k in size.ks if k != K]
+    text, reference = size.of(TEXT), size.of(REFERENCE)
+    found = [method(loss, text, loss, TIMED) for loss in LOSSES]
+    found += [Method("path", None, PATH, size.rows), Method("path + polish", None, {}, size.rows)]
+    found += [method(loss, reference, loss + REFERENCE.suffix, TIMED) for loss in LOSSES]
+    found += [method("B", text, f"B theta={theta:g}", theta=theta) for theta in size.thetas if theta != THETA]
+    found += [method("B", text, f"B k={k}", k=k) for k in size.ks if k != K]
     return found
 
 
 def reasons(size: Size) -> list[Method]:
     """A, B and C with one setting changed, to see what a difference comes from."""
-    changes: dict[str, dict[str, Any]] = {
-        "momentum": {"momentum": True},
-        "twice the steps": {"max_iterations": 2 * size.iterations},
-        "L1 as written": {"beta": 0.001},  # the shrinkage of a step of length 0.01 for a weight of 0.1
+    text = size.of(TEXT)
+    changed = {
+        "no momentum": replace(text, momentum=False),
+        "all c": replace(text, first_c=False),
+        "half the steps": replace(text, steps=size.iterations // 2),
     }
-    plain = methods(size)[:3]
-    found = [
-        Method(f"{m.name}, {name}", m.loss, {**m.settings, **change}) for name, change in changes.items() for m in plain
-    ]
-    return found + [Method(f"{m.name}, first c", m.loss, {**m.settings, "c_steps": 1}, first_c=True) for m in plain]
+    found = [method(loss, protocol, f"{loss}, {name}") for name, protocol in changed.items() for loss in LOSSES]
+    # the shrinkage of a step of length 0.01 for a weight of 0.1
+    return found + [method(loss, text, f"{loss}, L1 as written", beta=0.001) for loss in LOSSES]
+
+
+def solver(data: Data, classifier: torch.nn.Module, method: Method) -> Callable[[Any], Explanation]:
+    """A function of rows (n, 30)."""
+
+    def fitted(search: SearchConfig) -> CounterfactualExplainer:
+        return CounterfactualExplainer(classifier, features=Features(scale=None), search=search).fit(data.train)
+
+    if not method.powers:
+        one = fitted(method.search())
+        return lambda x: one.explain(x, progress=False)
+    by_c = [fitted(replace(method.search(), c_init=10.0**power)) for power in range(method.powers)]
+    return lambda x: first_c(by_c, x)
 
 
 def search(data: Data, classifier: torch.nn.Module, method: Method) -> Arrays:
     """Explain all rows at once. Times are the processor's, not the clock's: other work does not lengthen them."""
-    explainer = CounterfactualExplainer(classifier, features=Features(scale=None), search=method.search())
-    explainer.fit(data.train)
+    solve = solver(data, classifier, method)
     if method.timed:
-        explainer.explain(data.x[:1], progress=False)  # what is loaded on first use does not count
+        solve(data.x[:1])  # what is loaded on first use does not count
     start = time.process_time()
-    e = first_c(data, classifier, method) if method.first_c else explainer.explain(data.x, progress=False)
+    e = solve(data.x)
     batch = (time.process_time() - start) / len(e)
     alone = np.full(len(e), np.nan)
-    for i, row in enumerate(data.x[: method.timed]):
-        alone[i] = _processor_time(explainer, row)
+    for i in range(min(method.timed, len(e))):
+        alone[i] = _processor_time(solve, data.x[i : i + 1])
     return {"explanation": e.to_json(), "alone_seconds": alone, "batch_seconds": np.full(len(e), batch)}
 
 
-def first_c(data: Data, classifier: torch.nn.Module, method: Method) -> Explanation:
-    """For every row the counterfactual of the first c of 1, 10, 100, ... that has one, without refining c."""
-    best: Explanation | None = None
-    for power in range(1 if method.loss == "C" else POWERS):
-        c = 0.0 if method.loss == "C" else 10.0**power
-        search = replace(method.search(), c_init=c)
-        explainer = CounterfactualExplainer(classifier, features=Features(scale=None), search=search).fit(data.train)
-        e = explainer.explain(data.x, progress=False)
-        e = replace(e, n_steps=e.n_steps + power * search.max_iterations)
-        best = e if best is None else merged(best, e)
+def first_c(by_c: list[CounterfactualExplainer], x: Any) -> Explanation:
+    """For every row the counterfactual of the first c that has one, without refining c."""
+    best, steps = by_c[0].explain(x, progress=False), by_c[0].search.max_iterations
+    for explainer in by_c[1:]:
+        missing = np.flatnonzero(best.status != "found")
+        if not len(missing):
+            break
+        e = explainer.explain(x[missing], progress=False)
+        best = merged(best, replace(e, n_steps=e.n_steps + steps), missing)
+        steps += explainer.search.max_iterations
     return best
 
 
-def merged(first: Explanation, second: Explanation) -> Explanation:
-    """The lines of the first; where it found nothing, those of the second."""
-    missing = np.flatnonzero(first.status != "found")
+def merged(first: Explanation, second: Explanation, missing: Any) -> Explanation:
+    """The lines of the first; at the places `missing` those of the second, which has no others."""
     taken = {}
     for field in fields(first):
         old, new = getattr(first, field.name), getattr(second, field.name)
-        if field.name in {"classes", "feature_names", "meta", "_source"}:
+        if field.name in {"classes", "feature_names", "meta", "row", "_source"}:
             continue
         taken[field.name] = old.astype(object) if old.dtype.kind == "O" or new.dtype.kind == "O" else old.copy()
-        taken[field.name][missing] = new[missing]
+        taken[field.name][missing] = new
     return replace(first, **taken)
 
 
@@ -157,9 +175,9 @@ def measured(kept: Arrays, data: Data, nets: Networks, step: float | None) -> Ar
     return values
 
 
-def _processor_time(explainer: CounterfactualExplainer, row: Any) -> float:
+def _processor_time(solve: Callable[[Any], Explanation], row: Any) -> float:
     start = time.process_time()
-    explainer.explain(row, progress=False)
+    solve(row)
     return time.process_time() - start
 
 
@@ -170,10 +188,10 @@ def seconds_per_step(data: Data, classifier: torch.nn.Module, method: Method) ->
     rests ends its search early.
     """
     c = 0.0 if method.loss == "C" else 1e4
-    steady = replace(method.search(), c_init=c, c_steps=1, beta=0.0)
-    explainer = CounterfactualExplainer(classifier, features=Features(scale=None), search=steady).fit(data.train)
-    times = [_processor_time(explainer, row) for row in data.x[:STEADY]]
-    return float(np.median(times)) / steady.max_iterations
+    steady = {**method.settings, "c_init": c, "c_steps": 1, "beta": 0.0}
+    solve = solver(data, classifier, method._replace(settings=steady, powers=0))
+    times = [_processor_time(solve, data.x[i : i + 1]) for i in range(min(STEADY, len(data.x)))]
+    return float(np.median(times)) / method.search().max_iterations
 
 
 def step_times(store: Store, data: Data, seed: int, classifier: torch.nn.Module, size: Size) -> dict[str, float]:
@@ -197,7 +215,7 @@ def run(store: Store, size: Size, *, progress: bool = True) -> Iterator[tuple[in
     for seed, method in tqdm(work, desc="breast cancer", unit="search", disable=not progress):
         classifier = trained[seed].classifier
         settings = {"epochs": size.epochs, "rows": size.rows, **asdict(method.search())}
-        settings |= {"first_c": True} if method.first_c else {}
+        settings |= {"powers": method.powers} if method.powers else {}
         file = f"seed{seed}/{method.name.replace(' ', '_')}"
         kept = store.get(file, settings, lambda c=classifier, m=method: search(data, c, m))
         yield seed, method.name, measured(kept, data, trained[seed], steps[seed].get(method.loss or ""))

@@ -28,9 +28,9 @@ MEASURES = {"im1": "IM1", "im2": "IM2 (x10)", "elastic_net": "EN", "l0": "change
 TEXT = """# Breast Cancer: the product's settings beside loss A
 
 The last 19 rows of [the paper's experiment](paper-breast-cancer.md) with networks of seeds {first} to {last}, with
-which nothing was chosen: {n} counterfactuals each. A is as on that page. *typical* is `SearchConfig.typical()`,
-*default* the settings of `CounterfactualExplainer(model)`. Seconds are of the processor, one row alone (A: one row per
-seed, all ten values of c)."""
+which nothing was chosen: {n} counterfactuals each. A is as in the first table of that page. *typical* is
+`SearchConfig.typical()`, *default* the settings of `CounterfactualExplainer(model)`. Seconds are of the processor, one
+row alone (A: one row per seed, all values of c up to the first that works)."""
 PAIRED = """Row by row, ours minus A's, with 95 % bounds by Student's t; rows that A does not find are left out. The
 five networks share the 19 rows, so the bounds are of these rows, not of rows in general."""
 
@@ -48,7 +48,7 @@ def run(store: Store, size: Size, first: int = FIRST_SEED, *, progress: bool = T
     for seed in seeds:
         nets = networks(store, data, seed, size.epochs)
         for method in settings(size):
-            about_it = {"epochs": size.epochs, "rows": size.rows, **asdict(method.search())}
+            about_it = {"epochs": size.epochs, "rows": size.rows, "powers": method.powers, **asdict(method.search())}
             kept = store.get(
                 f"seed{seed}/{method.name}", about_it, lambda m=method, n=nets: search(data, n.classifier, m)
             )

@@ -12,6 +12,8 @@ import claims
 import numpy as np
 from claims import Claim, compared
 from common import Places, about, markdown, number, per_cent, plus_minus, write_csv, write_page
+from paired import mean
+from protocol import REFERENCE, TEXT, Protocol
 
 from cfproto_plugin.metrics import MetricTable, summarise
 
@@ -27,7 +29,7 @@ PAPER: dict[str, dict[str, float]] = {  # its table 2; IM2 is written times ten 
 LOSSES = ("A", "B", "C")
 SWEPT = ("B theta=100", "B k=1")  # loss B as it stands in the sweeps
 PRODUCT = ("path", "path + polish")
-CHANGES = ("momentum", "twice the steps", "L1 as written", "first c")
+CHANGES = ("no momentum", "all c", "half the steps", "L1 as written")
 Found = Sequence[tuple[int, str, dict[str, Any]]]
 
 
@@ -56,40 +58,65 @@ def _ratio(values: dict[str, Any]) -> Any:
     return values["attributes"] / features
 
 
-def all_claims(table: MetricTable, size: Size) -> list[Claim]:
-    """What the paper says about this experiment, beside what was found."""
+def values_of(found: Found, name: str, metric: str) -> Any:
+    """A measure (seeds * rows,) of a method; loss B also stands in the sweeps."""
+    name = "B" if name in SWEPT else name
+    parts = sorted(((seed, of) for seed, of_name, of in found if of_name == name), key=lambda part: part[0])
+    return np.concatenate([_ratio(of) if metric == "attributes_per_feature" else of[metric] for _, of in parts])
 
-    def against(name: str, metric: str, loss: str, **other: Any) -> Claim:
-        return compared(name, table.select(loss, metric), table.select("A", metric), **other)
 
-    found = []
+def all_claims(found: Found, size: Size, protocol: Protocol = TEXT) -> list[Claim]:
+    """What the paper says about this experiment, beside what was found; the sweeps are of one protocol only."""
+    suffix = protocol.suffix
+
+    def against(claim: str, metric: str, loss: str, base: str = "A", **other: Any) -> Claim:
+        ours, theirs = (values_of(found, name, metric) for name in (loss, base + suffix))
+        rows = np.tile(np.arange(size.rows), len(ours) // size.rows)
+        return compared(claim, ours, theirs, rows, **other)
+
+    judged = []
     for metric, word in (("seconds", "time"), ("n_steps", "gradient steps"), ("im1", "IM1"), ("im2", "IM2")):
         for loss in ("B", "C"):
             paper = PAPER[loss][metric] / PAPER["A"][metric] - 1
-            found.append(against(f"{word} of {loss} against A", metric, loss, paper=paper))
-    found += [against(f"EN of {loss} against A: A is the sparsest", "elastic_net", loss, direction=1) for loss in "BC"]
-    found += [
-        against(f"attributes per changed feature, {loss} against A", "attributes_per_feature", loss, direction=-1)
-        for loss in "BC"
-    ]
+            judged.append(against(f"{word} of {loss} against A", metric, loss + suffix, paper=paper))
+    for loss in ("B", "C"):
+        paper = PAPER[loss]["seconds"] / PAPER["A"]["seconds"] - 1
+        name = f"waiting time of {loss} against A, rows alone"
+        judged.append(against(name, "alone_seconds", loss + suffix, paper=paper))
+    for claim, metric, direction in (
+        ("EN of {} against A: A is the sparsest", "elastic_net", 1),
+        ("features changed, {} against A", "features", 1),
+        ("attributes per changed feature, {} against A", "attributes_per_feature", -1),
+    ):
+        judged += [against(claim.format(loss), metric, loss + suffix, direction=direction) for loss in "BC"]
+    return judged
+
+
+def sweep_claims(found: Found, size: Size) -> list[Claim]:
+    """A broad range of theta and k works well: loss B against A at the worst value of each."""
     sweeps = {"theta": [f"B theta={t:g}" for t in size.thetas], "k": [f"B k={k}" for k in size.ks]}
+    judged = []
     for metric, word in (("n_steps", "gradient steps"), ("im1", "IM1"), ("im2", "IM2")):
+        base = values_of(found, "A", metric)
+        rows = np.tile(np.arange(size.rows), len(base) // size.rows)
         for swept, names in sweeps.items():
-            worst = max(names, key=lambda name: table.select(name, metric).mean)
-            text = f"{word} of B against A at the worst {swept}, {worst.split('=')[1]}"
-            found.append(against(text, metric, worst, direction=-1))
-    return found
+            worst = max(names, key=lambda name: mean(values_of(found, name, metric)))
+            claim = f"{word} of B against A at the worst {swept}, {worst.split('=')[1]}"
+            judged.append(compared(claim, values_of(found, worst, metric), base, rows, direction=-1))
+    return judged
 
 
-def table_two(table: MetricTable) -> str:
-    """Ours beside the paper's, and the product's own settings."""
+def table_two(table: MetricTable, protocol: Protocol = TEXT, others: Sequence[str] = ()) -> str:
+    """Ours beside the paper's, and others, which count no steps."""
     body = []
-    for name in (*LOSSES, *PRODUCT):
-        line = [name, per_cent(table.select(name, "validity").mean).lstrip("+")]
+    for loss in (*LOSSES, *others):
+        name = loss + protocol.suffix * (loss in LOSSES)
+        valid = table.select(name, "validity")
+        line = [loss, f"{valid.mean * valid.n:.0f} of {valid.n}"]
         for metric, factor in (("seconds", 1), ("n_steps", 1), ("im1", 1), ("im2", 10)):
             shown = plus_minus(table.select(name, metric), factor)
-            line += ["-" if metric == "n_steps" and name in PRODUCT else shown]
-            line += [number(PAPER[name][metric]) if name in PAPER else ""]
+            line += ["-" if metric == "n_steps" and loss in others else shown]
+            line += [number(PAPER[loss][metric]) if loss in PAPER else ""]
         line.append(plus_minus(table.select(name, "elastic_net")))
         body.append(line)
     columns = ("time, s", "paper", "gradient steps", "paper", "IM1", "paper", "IM2 (x10)", "paper", "EN")
@@ -140,11 +167,6 @@ def why(table: MetricTable, base: MetricTable) -> str:
     return markdown(["changed", "loss", "found", "steps", "IM1", "IM2 (x10)", "EN", "L0"], body)
 
 
-def _mean(values: Any) -> float:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else float("nan")
-
-
 def by_seed(found: Found) -> str:
     """IM1 and IM2 of A and B with the networks of every seed."""
     means = {(seed, name): values for seed, name, values in found if name in {"A", "B"}}
@@ -152,7 +174,7 @@ def by_seed(found: Found) -> str:
     for seed in sorted({seed for seed, _ in means}):
         line = [str(seed)]
         for metric, factor in (("im1", 1), ("im2", 10)):
-            a, b = (factor * _mean(means[seed, loss][metric]) for loss in ("A", "B"))
+            a, b = (factor * mean(means[seed, loss][metric]) for loss in ("A", "B"))
             line += [number(a), number(b), per_cent(b / a - 1)]
         body.append(line)
     return markdown(["seed", "IM1 of A", "of B", "change", "IM2 (x10) of A", "of B", "change"], body)
@@ -164,15 +186,15 @@ def by_class(found: Found) -> str:
     for loss in LOSSES:
         values = [of for _, name, of in found if name == loss]
         malignant, im1, im2 = (np.concatenate([of[metric] for of in values]) for metric in ("malignant", "im1", "im2"))
-        sides = [(_mean(im1[malignant == side]), 10 * _mean(im2[malignant == side])) for side in (1, 0)]
+        sides = [(mean(im1[malignant == side]), 10 * mean(im2[malignant == side])) for side in (1, 0)]
         body.append([loss, *(number(value) for side in sides for value in side)])
     head = ["loss", "IM1, malignant to benign", "IM2 (x10)", "IM1, benign to malignant", "IM2 (x10)"]
     return markdown(head, body)
 
 
-def paired(found: Found) -> tuple[int, int]:
+def nearer(found: Found) -> tuple[int, int]:
     """On how many rows A lies nearer to the row than B, of those that both found."""
-    en = {name: np.concatenate([of["elastic_net"] for _, of_name, of in found if of_name == name]) for name in "AB"}
+    en = {name: values_of(found, name, "elastic_net") for name in "AB"}
     both = ~np.isnan(en["A"]) & ~np.isnan(en["B"])
     return int((en["A"] < en["B"])[both].sum()), int(both.sum())
 
@@ -183,25 +205,34 @@ _WHY = (("n_steps", 1), ("im1", 1), ("im2", 10), ("elastic_net", 1), ("l0", 1))
 def page(table: MetricTable, found: Found, accurate: Sequence[float], size: Size, seconds: float) -> list[str]:
     """The parts of the page."""
     few = pooled([one for one in found if one[0] < size.reasons_seeds and one[1] in LOSSES])
-    verdicts = all_claims(table, size)
+    verdicts, second = all_claims(found, size), all_claims(found, size, REFERENCE)
+    swept = sweep_claims(found, size)
+    text_protocol, reference = size.of(TEXT), size.of(REFERENCE)
     thetas, ks = [f"B theta={t:g}" for t in size.thetas], [f"B k={k}" for k in size.ks]
     right = " or ".join(sorted({f"{100 * a:.0f} %" for a in accurate}))
     return [
-        text.INTRODUCTION.format(seeds=size.seeds, iterations=size.iterations, c_steps=size.c_steps, found=right),
+        text.INTRODUCTION.format(seeds=size.seeds, found=right, text=text_protocol.words, reference=reference.words),
         "## Table 2",
-        table_two(table),
+        f"By the text of the paper: {text_protocol.words}.",
+        table_two(table, TEXT, PRODUCT),
         text.TABLE,
         "![Time, gradient steps, IM1, IM2 and EN of losses A, B and C](pictures/paper-bcw-losses.png)",
+        "## Table 2 as the reference runs",
+        f"The same rows and networks {reference.words}.",
+        table_two(table, REFERENCE),
         "## The paper's claims",
-        claims.RULE + " The verdicts are computed from the tables of this page: " + claims.tally(verdicts) + ".",
-        claims.table(verdicts),
+        claims.RULE + text.GROUPS,
+        f"By the text: {claims.tally(verdicts)}. As the reference runs: {claims.tally(second)}.",
+        claims.beside(verdicts, second, ("by the text", "as the reference")),
+        f"A broad range of theta and k works well, by the text: {claims.tally(swept)}.",
+        claims.table(swept),
         "## Reading",
         text.speed(table),
         text.INTERPRETABILITY,
         by_seed(found),
         by_class(found),
-        text.sparsity(table, thetas[0], *paired(found)),
-        text.reasons(table, few, min(size.seeds, size.reasons_seeds)),
+        text.sparsity(table, thetas[0], *nearer(found)),
+        text.reasons(table, few, size),
         why(table, few),
         "## Theta",
         text.THETA,

@@ -1,10 +1,13 @@
 """What the paper claims, beside what was found here, and a verdict by one rule for all.
 
-An effect is a relative change: -0.87 is "87 % less". The verdict is
-- "holds" if the sign is right and the effect is at least half the paper's. Where the paper states a direction but no
-  number, the sign must be right beyond the confidence bounds.
-- "holds weaker" if only the sign is right;
-- "does not hold" otherwise.
+An effect is a relative change of a mean: -0.87 is "87 % less". Both means are of the rows that both losses found, and
+the bounds are of the paired change (see paired.change). Effects are compared on the scale of log(1 + effect), on which
+half and twice as much mean the same in both directions: twice "50 % less" is "75 % less". The verdict is
+- "holds" if the sign is right beyond the bounds and the effect is between half and twice the paper's; where the paper
+  states a direction but no number, if the sign is right beyond the bounds;
+- "stronger" or "weaker" if the sign is right beyond the bounds, but the effect is more than twice or less than half;
+- "not clear" if the bounds contain no effect;
+- "does not hold" if the opposite is true beyond the bounds.
 """
 
 from __future__ import annotations
@@ -12,62 +15,86 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, get_args
 
 from common import markdown, per_cent
+from paired import change
 
-from cfproto_plugin.metrics import MetricRecord
-
-Verdict = Literal["holds", "holds weaker", "does not hold"]
+Verdict = Literal["holds", "stronger", "weaker", "not clear", "does not hold"]
+LEAST, MOST = 0.5, 2.0  # of the paper's effect
 RULE = (
-    "A claim holds if the sign is right and the effect is at least half of the paper's; where the paper names a "
-    "direction only, if the confidence bounds do not overlap. It holds weaker if only the sign is right."
+    "Every claim is a change of a mean over the n rows that both losses found, with paired 95 % bounds. It *holds* if "
+    "the sign is right beyond the bounds and the effect is between half and twice the paper's (of log(1 + effect): "
+    "twice -50 % is -75 %); it is *stronger* or *weaker* if only the sign is right, *not clear* if the bounds contain "
+    "0, and *does not hold* if the opposite is true beyond the bounds. Where the paper names a direction only, the "
+    "sign decides."
 )
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A relative change the paper states, and ours. paper is None where it shows a direction but no number.
+    """A relative change the paper states, and ours with its bounds and the number of common rows.
 
-    direction: -1 for less, +1 for more; needed where paper is None. clear: whether our bounds stay apart.
+    paper is None where it shows a direction but no number; direction is then -1 for less, +1 for more.
     """
 
     name: str
     paper: float | None
     ours: float
+    lower: float
+    upper: float
+    n: int
     direction: int = 0
-    clear: bool = True
 
     @property
     def verdict(self) -> Verdict:
         """By the rule above."""
         sign = self.direction if self.paper is None else math.copysign(1, self.paper)
-        if not self.ours * sign > 0:
+        least, most = sorted((self.lower * sign, self.upper * sign))
+        if most < 0:
             return "does not hold"
-        strong = self.clear if self.paper is None else abs(self.ours) >= abs(self.paper) / 2
-        return "holds" if strong else "holds weaker"
+        if not least > 0:
+            return "not clear"
+        if self.paper is None:
+            return "holds"
+        size = math.log1p(self.ours) / math.log1p(self.paper)
+        return "weaker" if size < LEAST else "stronger" if size > MOST else "holds"
 
-    def line(self) -> list[str]:
-        """A line of the table of claims."""
-        paper = {-1: "less", 1: "more"}[self.direction] if self.paper is None else per_cent(self.paper)
-        return [self.name, paper, per_cent(self.ours), self.verdict]
+    @property
+    def stated(self) -> str:
+        """The paper's side."""
+        return {-1: "less", 1: "more"}[self.direction] if self.paper is None else per_cent(self.paper)
+
+    @property
+    def found(self) -> str:
+        """Ours, with bounds."""
+        return f"{per_cent(self.ours)} ({per_cent(self.lower)} to {per_cent(self.upper)})"
 
 
-def compared(
-    name: str, ours: MetricRecord, base: MetricRecord, *, paper: float | None = None, direction: int = 0
-) -> Claim:
-    """A claim about the mean of one measure against another."""
-    apart = ours.upper < base.lower or base.upper < ours.lower
-    return Claim(name, paper, ours.mean / base.mean - 1, direction, clear=apart)
+def compared(name: str, ours: Any, base: Any, rows: Any, *, paper: float | None = None, direction: int = 0) -> Claim:
+    """A claim about the mean of values (n,) against others (n,) of the same rows (n,); NaN where there is none."""
+    found = change(ours, base, rows)
+    return Claim(name, paper, found.mean, found.lower, found.upper, found.n, direction)
 
 
 def table(claims: Sequence[Claim]) -> str:
     """All claims with their verdicts."""
-    return markdown(["claim", "paper", "here", "verdict"], [claim.line() for claim in claims])
+    body = [[claim.name, claim.stated, claim.found, str(claim.n), claim.verdict] for claim in claims]
+    return markdown(["claim", "paper", "here (95 % bounds)", "n", "verdict"], body)
+
+
+def beside(first: Sequence[Claim], second: Sequence[Claim], names: tuple[str, str]) -> str:
+    """The same claims by two protocols."""
+    body = [
+        [one.name, one.stated, *(text for claim in (one, two) for text in (claim.found, str(claim.n), claim.verdict))]
+        for one, two in zip(first, second, strict=True)
+    ]
+    columns = [text for name in names for text in (f"{name} (95 % bounds)", "n", "verdict")]
+    return markdown(["claim", "paper", *columns], body)
 
 
 def tally(claims: Sequence[Claim]) -> str:
     """How many of each verdict."""
     verdicts = [claim.verdict for claim in claims]
-    counts = {kind: verdicts.count(kind) for kind in ("holds", "holds weaker", "does not hold")}
+    counts = {kind: verdicts.count(kind) for kind in get_args(Verdict)}
     return ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)

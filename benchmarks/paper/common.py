@@ -68,8 +68,8 @@ def plus_minus(record: MetricRecord, factor: float = 1.0) -> str:
 
 def per_cent(change: float) -> str:
     """-0.87 is "-87 %"; what would be rounded to nothing left keeps a digit more."""
-    if math.isnan(change):
-        return "-"
+    if not math.isfinite(change):
+        return "-" if math.isnan(change) else "unbounded"
     return f"{100 * change:+.1f} %" if -1 < change < -0.99 else f"{round(100 * change):+d} %"
 
 

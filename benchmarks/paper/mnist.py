@@ -1,8 +1,8 @@
 """The paper's MNIST experiment, losses A to F: `CFPROTO_DATA=... python benchmarks/paper/mnist.py`.
 
-100 counterfactuals per loss by default (10 test images of each class); `--full` is the paper's 1,500: 50 of each
-class and three seeds, each of which trains its networks anew. Every network and every chunk of 50 images has a file
-of its own below .cache/paper, so that a run that was stopped goes on where it was. Writes
+100 counterfactuals per loss by default (10 test images of each class). `--per-class 50 --seeds 3` is the paper's 1,500:
+the same images with the networks of three seeds, each trained anew. Every network and every chunk of 50 images has a
+file of its own below .cache/paper, so that a run that was stopped goes on where it was. Writes
 benchmarks/results/paper/mnist*.csv and docs/paper-mnist.md with its pictures.
 """
 
@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from common import Places
 from mnist_networks import DIGITS, Networks, apply, networks
-from mnist_searches import DEFAULTS, LOSSES, Found, Searches, Setting, Size, rows_of_chunk, run
+from mnist_searches import BY_REFERENCE, DEFAULTS, LOSSES, Found, Searches, Setting, Size, rows_of_chunk, run
 from store import Arrays, Store
 
 from cfproto_plugin.datasets import load_mnist
@@ -32,10 +32,10 @@ from cfproto_plugin.metrics import elastic_net, im1, im2, l0, l1, neighbour_dist
 TIMED = 3  # images that are timed alone
 STEPS_TIMED = 100
 CURVED, POWER_STEPS = 5, 50  # images at which the curvature is taken, and steps of the power iteration
-FULL_CHUNKS, FULL_SEEDS = 10, 3
 NO_MOMENTUM = tuple(Setting(f"{loss}, no momentum", loss, changes=(("momentum", False),)) for loss in "ABCDEF")
 ALL_C = tuple(Setting(f"{loss}, all c", loss, kind="all c") for loss in "ABCD")
 ALL_C_IMAGES = 2  # of every class: ten searches each
+REFERENCE_CHUNKS = 1  # 50 images: ten searches each
 
 
 @dataclass(frozen=True)
@@ -100,10 +100,13 @@ class Experiment:
             "prototype": steepest(lambda y: 200 * (nets.encoder(y) - goal).square().sum(), x),
         }
 
-    def find(self, settings: tuple[Setting, ...], chunks: int | None = None, **other: int) -> dict[str, Found]:
+    def find(
+        self, settings: tuple[Setting, ...], chunks: int | None = None, deadline: float = np.inf, **other: int
+    ) -> dict[str, Found]:
         """Search what is not there yet. other: what is different from the size of the experiment."""
         numbers = range(self.size.chunks if chunks is None else chunks)
-        return run(lambda: self.searches, self.store, settings, numbers, self.test, replace(self.size, **other))
+        size = replace(self.size, **other)
+        return run(lambda: self.searches, self.store, settings, numbers, self.test, size, deadline)
 
     def values(self, found: Found, timed: Setting | None = None) -> Arrays:
         """One number per image and measure; NaN where there is no counterfactual. Times are those of `timed`."""
@@ -214,21 +217,21 @@ def main(places: Places, size: Size, seeds: int = 1) -> None:
     first = runs[0]
     few = min(ALL_C_IMAGES, size.per_class)
     changed = {**first.find(NO_MOMENTUM, chunks=1), **first.find(ALL_C, chunks=1, per_class=few)}
+    changed |= first.find(BY_REFERENCE, chunks=min(REFERENCE_CHUNKS, size.chunks))
     lines |= {name: [first.values(part)] for name, part in changed.items()}
     mnist_report.write(lines, first, places, seeds)
 
 
-def arguments(description: str, chunks: int = Size.chunks) -> argparse.ArgumentParser:
+def arguments(description: str, per_class: int = Size.chunks * Size.per_class) -> argparse.ArgumentParser:
     """What all the MNIST commands understand."""
     parser = argparse.ArgumentParser(description=description.split("\n", maxsplit=1)[0])
     parser.add_argument("--cache", type=Path, default=Places().cache, help="folder of networks and single results")
-    parser.add_argument("--chunks", type=int, default=chunks, help="times 50 images")
+    parser.add_argument("--per-class", type=int, default=per_class, help="test images of each class, a multiple of 5")
     return parser
 
 
 if __name__ == "__main__":
     parser = arguments(__doc__ or "")
-    parser.add_argument("--full", action="store_true", help="1,500 counterfactuals per loss as in the paper: a day")
+    parser.add_argument("--seeds", type=int, default=1, help="how often the networks are trained anew")
     given = parser.parse_args()
-    chunks, seeds = (FULL_CHUNKS, FULL_SEEDS) if given.full else (given.chunks, 1)
-    main(Places(cache=given.cache), Size(chunks=chunks), seeds)
+    main(Places(cache=given.cache), Size.of(given.per_class), given.seeds)

@@ -172,4 +172,4 @@ if __name__ == "__main__":
     parser = arguments(__doc__ or "")
     parser.add_argument("--others", action="store_true", help="loss A, k 5 and min_proba 0.9 on 50 images, too")
     given = parser.parse_args()
-    main(Places(cache=given.cache), Size(seed=SEED, chunks=given.chunks), others=given.others)
+    main(Places(cache=given.cache), Size.of(given.per_class, seed=SEED, images=SEED), others=given.others)

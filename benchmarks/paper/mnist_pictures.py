@@ -59,6 +59,44 @@ def reconstructions(of: Experiment, file: Path) -> None:
     _images(rows, ["original", "counterfactual", "AE_new", "AE_old", "AE"], file)
 
 
+def failure_and_success(of: Experiment, file: Path) -> None:
+    """The paper's figure 2: of one image a counterfactual of B that reads as its old class, and one of D that does not.
+
+    Chosen among the images of the first chunk that both losses found and whose counterfactual of B is better
+    reconstructed by the autoencoder of the old class (IM1 above 1): the one with the largest fall of IM1 from B to D.
+    """
+    found = of.find((LOSSES[1], LOSSES[3]), chunks=1)
+    parts = {name: (part, _ratios(of, part)) for name, part in found.items()}
+    fall = parts["B"][1] - parts["D"][1]
+    at = int(np.nanargmax(np.where(parts["B"][1] > 1, fall, fall - 1e3)))
+    rows = []
+    for name, (part, ratios) in parts.items():
+        if not part.valid[at]:
+            continue
+        old, new = part.original_class[at], part.counterfactual_class[at]
+        image = part.x[at][None]
+        gap = im2(image, of.networks.of_class[new], of.networks.autoencoder)[0]
+        copies = [
+            (apply(model, image)[0], label)
+            for model, label in (
+                (of.networks.of_class[new], f"AE_{new}"),
+                (of.networks.of_class[old], f"AE_{old}"),
+                (of.networks.autoencoder, "AE"),
+            )
+        ]
+        label = f"{name}: {new}\nIM1 {ratios[at]:.2f}, IM2 x10 {10 * gap:.2f}"
+        rows.append([(of.test[0][part.index[at]], str(old)), (image[0], label), *copies])
+    _images(rows, ["original", "counterfactual", "AE_new", "AE_old", "AE"], file)
+
+
+def _ratios(of: Experiment, part: Found) -> np.ndarray:
+    """IM1 (n,) of every image; NaN where there is no counterfactual."""
+    out, nets = np.full(len(part.index), np.nan), of.networks.of_class
+    for at in np.flatnonzero(part.valid):
+        out[at] = im1(part.x[at][None], nets[part.counterfactual_class[at]], nets[part.original_class[at]])[0]
+    return out
+
+
 def _shown(part: Found, at: int) -> tuple[np.ndarray | None, str]:
     return (part.x[at], str(part.counterfactual_class[at])) if part.valid[at] else (None, "none")
 

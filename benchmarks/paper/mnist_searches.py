@@ -1,8 +1,7 @@
 """The searches of the MNIST experiment: which settings, which images, and results that are kept chunk by chunk.
 
-A counterfactual is the paper's "satisfactory" one: the best iterate of FISTA "for a fixed value of c for which
-counterfactual instances exist". c is 1, 10, 100, ... until there is one, and the steps of the values that gave none
-count. The reference implementation's ten values with bisection are a setting of their own.
+Losses are searched by the protocols of protocol.py: with the first of c = 1, 10, 100, ... that gives a counterfactual,
+or with the reference implementation's ten values and bisection.
 
 Times are seconds of processor time of one thread: what a search takes on a core of its own, whoever else is at work.
 """
@@ -19,13 +18,14 @@ from typing import Any, Self
 
 import numpy as np
 from mnist_networks import DIGITS, Networks
+from protocol import REFERENCE, TEXT
 from store import Arrays, Store
 from tqdm import tqdm
 
 from cfproto_plugin import CounterfactualExplainer, Explanation, Features, SearchConfig, adapt
 from cfproto_plugin.prototypes.encoder import EncoderPrototypes
 
-VALUES_OF_C = 10
+VALUES_OF_C = TEXT.values_of_c
 PIXELS = 28 * 28
 SAMPLE = 200  # images that tell an explainer the classes, where prototypes and bounds are given
 
@@ -103,17 +103,23 @@ class Found:
 class Size:
     """How much is run; smaller for trying out."""
 
-    seed: int = 0
+    seed: int = 0  # of the networks
+    images: int = 0  # seed of the order in which test images are taken
     chunks: int = 2
     per_class: int = 5  # images of each class in a chunk
-    iterations: int = 1000
+    iterations: int = TEXT.steps
     epochs: int | None = None  # of every network; None: the paper's
     train: int | None = None  # training images; None: all
+
+    @classmethod
+    def of(cls, per_class: int, **other: Any) -> Size:
+        """So many images of each class in all."""
+        return cls(chunks=-(-per_class // cls.per_class), **other)
 
     @property
     def flags(self) -> str:
         """How a command was called to run this size."""
-        return f" --chunks {self.chunks}" * (self.chunks != Size.chunks)
+        return f" --per-class {self.chunks * self.per_class}" * (self.chunks != Size.chunks)
 
 
 @dataclass(frozen=True)
@@ -130,11 +136,16 @@ class Setting:
         return f"mnist/seed{size.seed}/{self.name.replace(', ', '-').replace(' ', '-')}/{chunk}"
 
     def about(self, size: Size) -> dict[str, Any]:
-        """All that the result depends on."""
-        return {**asdict(self), "iterations": size.iterations, "epochs": size.epochs, "per_class": size.per_class}
+        """All that the result depends on; the images are named where they are not those of the networks' seed."""
+        about = {**asdict(self), "iterations": size.iterations, "epochs": size.epochs, "per_class": size.per_class}
+        return about if size.images == size.seed else {**about, "images": size.images}
 
 
 LOSSES = tuple(Setting(loss, loss) for loss in "ABCDEF")
+BY_REFERENCE = tuple(
+    Setting(loss + REFERENCE.suffix, loss, kind="all c", changes=(("momentum", REFERENCE.momentum),))
+    for loss in "ABCDEF"
+)
 DEFAULTS = (Setting("default, k-d tree", kind="default"), Setting("default, encoder", "encoder", kind="default"))
 
 
@@ -204,9 +215,9 @@ def satisfactory(by_c: Iterable[CounterfactualExplainer], index: np.ndarray, x: 
 
 
 def rows_of_chunk(labels: np.ndarray, chunk: int, size: Size) -> np.ndarray:
-    """Places of the test images of a chunk: the next few of every class, in an order that the seed gives."""
+    """Places of the test images of a chunk: the next few of every class, in an order of their own."""
     part = slice(chunk * size.per_class, (chunk + 1) * size.per_class)
-    rng = np.random.default_rng(size.seed)
+    rng = np.random.default_rng(size.images)
     return np.concatenate([rng.permutation(np.flatnonzero(labels == digit))[part] for digit in DIGITS])
 
 
@@ -217,8 +228,12 @@ def run(
     chunks: Sequence[int],
     test: tuple[np.ndarray, np.ndarray],
     size: Size,
+    deadline: float = np.inf,
 ) -> dict[str, Found]:
-    """What every setting found for the images of the chunks; all settings of one chunk before the next chunk."""
+    """What every setting found for the images of the chunks; all settings of one chunk before the next chunk.
+
+    deadline: by time.monotonic; a chunk that is not there yet is not begun after it, and the results end before it.
+    """
     x, y = test
     solvers: dict[Setting, Any] = {}
     found: dict[str, list[Found]] = {setting.name: [] for setting in settings}
@@ -230,6 +245,10 @@ def run(
         return made.arrays()
 
     for chunk, setting in (bar := tqdm(list(product(chunks, settings)), disable=None)):
+        if setting == settings[0] and chunk != chunks[0] and time.monotonic() > deadline:
+            there = (store.has(each.place(size, chunk), each.about(size)) for each in settings)
+            if not all(there):
+                break
         bar.set_description(f"{setting.name}, chunk {chunk}")
         index = rows_of_chunk(y, chunk, size)
         kept = store.get(setting.place(size, chunk), setting.about(size), partial(solve, setting, index))

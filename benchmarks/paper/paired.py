@@ -44,6 +44,38 @@ def paired(ours: np.ndarray, other: np.ndarray, confidence: float = 0.95) -> Dif
     return Difference(float(ours.mean()), float(other.mean()), mean, mean - half, mean + half, n)
 
 
+class Change(NamedTuple):
+    """The relative change of a mean, -0.5 for half as much, of the rows that have both."""
+
+    mean: float
+    lower: float
+    upper: float
+    n: int
+
+
+def change(ours: np.ndarray, other: np.ndarray, rows: np.ndarray, confidence: float = 0.95) -> Change:
+    """mean(ours) / mean(other) - 1 of values (n,), with bounds by Student's t of the logarithm of the ratio.
+
+    rows (n,) says which row or image a value is of. Values of one row with several networks are not independent and
+    count as one: with sums s and t of a row, the error of the logarithm is that of the mean of s / mean(s) - t /
+    mean(t).
+    """
+    from scipy.stats import t
+
+    both = ~(np.isnan(ours) | np.isnan(other))
+    _, group = np.unique(rows[both], return_inverse=True)
+    sums = [np.bincount(group, weights=np.asarray(values[both], dtype=float)) for values in (ours, other)]
+    n, groups = int(both.sum()), len(sums[0])
+    if not n or sums[1].mean() <= 0 or sums[0].mean() <= 0:
+        return Change(*[np.nan] * 3, n)
+    ratio = float(np.log(sums[0].mean() / sums[1].mean()))
+    if groups == 1:
+        return Change(float(np.expm1(ratio)), -1.0, np.inf, n)
+    gap = sums[0] / sums[0].mean() - sums[1] / sums[1].mean()
+    half = float(t.ppf((1 + confidence) / 2, groups - 1) * gap.std(ddof=1) / np.sqrt(groups))
+    return Change(*(float(np.expm1(value)) for value in (ratio, ratio - half, ratio + half)), n)
+
+
 def mean(values: np.ndarray) -> float:
     """Of the values that are known; NaN if none is."""
     known = values[~np.isnan(values)]

@@ -38,6 +38,10 @@ class Store:
         self._seconds[name] = float(found[1])
         return found[0]
 
+    def has(self, name: str, settings: dict[str, Any]) -> bool:
+        """Whether the arrays of that name are there with the same settings."""
+        return self._read(self.folder / f"{name}.npz", json.dumps(settings, sort_keys=True, default=str)) is not None
+
     @staticmethod
     def _read(file: Path, wanted: str) -> tuple[Arrays, float] | None:
         if not file.exists():

@@ -8,11 +8,7 @@ import pytest
 
 from cfproto_plugin import CounterfactualExplainer, SearchConfig
 
-LOSSES = {
-    "A": {"c_init": 1.0, "c_steps": 5, "theta": 0.0},
-    "B": {"c_init": 1.0, "c_steps": 5, "theta": 20.0, "k": 2},
-    "C": {"c_init": 0.0, "theta": 20.0, "k": 2},
-}
+LOSSES = {"A": {"c_steps": 5}, "B": {"c_steps": 5, "theta": 20.0, "k": 2}, "C": {"theta": 20.0, "k": 2}}
 
 
 def cost(x, counterfactual):
@@ -21,9 +17,8 @@ def cost(x, counterfactual):
 
 
 def explained(golden, model, loss):
-    search = SearchConfig(
-        method="fista", beta=0.01, max_iterations=500, momentum=False, fallback=False, gamma=0, **LOSSES[loss]
-    )
+    settings = {"beta": 0.01, "max_iterations": 500, **LOSSES[loss]}
+    search = SearchConfig.reference(loss, experiment="breast_cancer", **settings)
     explainer = CounterfactualExplainer(model, features=golden.features, search=search).fit(golden.x_train)
     return explainer, explainer.explain(golden.x)
 
