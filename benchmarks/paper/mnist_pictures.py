@@ -68,10 +68,13 @@ def failure_and_success(of: Experiment, file: Path) -> None:
     found = of.find((LOSSES[1], LOSSES[3]), chunks=1)
     parts = {name: (part, _ratios(of, part)) for name, part in found.items()}
     fall = parts["B"][1] - parts["D"][1]
-    at = int(np.nanargmax(np.where(parts["B"][1] > 1, fall, fall - 1e3)))
+    rank = np.where(np.isnan(fall), -np.inf, np.where(parts["B"][1] > 1, fall, fall - 1e3))
+    at = int(rank.argmax())
     rows = []
     for name, (part, ratios) in parts.items():
+        original = (of.test[0][part.index[at]], str(part.original_class[at]))
         if not part.valid[at]:
+            rows.append([original, *[(None, "none")] * 4])
             continue
         old, new = part.original_class[at], part.counterfactual_class[at]
         image = part.x[at][None]
@@ -85,7 +88,7 @@ def failure_and_success(of: Experiment, file: Path) -> None:
             )
         ]
         label = f"{name}: {new}\nIM1 {ratios[at]:.2f}, IM2 x10 {10 * gap:.2f}"
-        rows.append([(of.test[0][part.index[at]], str(old)), (image[0], label), *copies])
+        rows.append([original, (image[0], label), *copies])
     _images(rows, ["original", "counterfactual", "AE_new", "AE_old", "AE"], file)
 
 
@@ -103,7 +106,7 @@ def _shown(part: Found, at: int) -> tuple[np.ndarray | None, str]:
 
 def _images(rows: Sequence[Sequence[tuple[Any, str]]], heads: Sequence[str], file: Path) -> None:
     figure, axes = plt.subplots(
-        len(rows), len(heads), figsize=(1.15 * len(heads), 1.28 * len(rows)), layout="constrained"
+        len(rows), len(heads), figsize=(1.15 * len(heads), 1.28 * len(rows)), layout="constrained", squeeze=False
     )
     for i, row in enumerate(rows):
         for j, (image, label) in enumerate(row):

@@ -14,7 +14,18 @@ import numpy as np
 import pytest
 
 PAPER = Path(__file__).parents[2] / "benchmarks" / "paper"
-NAMES = ("adult", "breast_cancer", "breast_cancer_presets", "claims", "common", "paired", "store")
+NAMES = (
+    "adult",
+    "breast_cancer",
+    "breast_cancer_presets",
+    "claims",
+    "common",
+    "independence",
+    "paired",
+    "protocol",
+    "recount",
+    "store",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -104,32 +115,110 @@ def test_a_run_that_stops_in_the_middle_of_a_result_leaves_none_behind(bench, tm
 
 
 @pytest.mark.parametrize(
-    ("paper", "ours", "verdict"),
+    ("paper", "ours", "bounds", "verdict"),
     [
-        (-0.87, -0.90, "holds"),
-        (-0.87, -0.44, "holds"),
-        (-0.87, -0.43, "holds weaker"),
-        (-0.87, 0.2, "does not hold"),
-        (-0.87, 0.0, "does not hold"),
-        (0.5, 0.3, "holds"),
-        (-0.5, math.nan, "does not hold"),
+        (-0.5, -0.5, (-0.6, -0.4), "holds"),
+        (-0.5, -0.74, (-0.8, -0.7), "holds"),
+        (-0.5, -0.76, (-0.8, -0.7), "stronger"),
+        (-0.5, -0.28, (-0.4, -0.1), "weaker"),
+        (-0.5, -0.5, (-0.8, 0.2), "not clear"),
+        (-0.5, 0.2, (0.1, 0.3), "does not hold"),
+        (-0.5, 0.2, (-0.1, 0.5), "not clear"),
+        (0.5, 0.5, (0.4, 0.6), "holds"),
+        (0.5, 2.0, (1.0, 3.0), "stronger"),
+        (-0.5, math.nan, (math.nan, math.nan), "not clear"),
     ],
 )
-def test_the_verdict_asks_for_the_sign_and_half_the_effect(bench, paper, ours, verdict):
-    assert bench.claims.Claim("time", paper, ours).verdict == verdict
+def test_the_verdict_asks_for_the_sign_beyond_the_bounds_and_half_to_twice_the_effect(
+    bench, paper, ours, bounds, verdict
+):
+    assert bench.claims.Claim("time", paper, ours, *bounds, n=9).verdict == verdict
 
 
-def test_a_direction_without_a_number_holds_if_the_bounds_stay_apart(bench):
+def test_a_direction_without_a_number_is_judged_by_the_sign_beyond_the_bounds(bench):
     claim = bench.claims.Claim
-    assert claim("EN", None, 0.4, 1, clear=True).verdict == "holds"
-    assert claim("EN", None, 0.4, 1, clear=False).verdict == "holds weaker"
-    assert claim("EN", None, -0.4, 1).verdict == "does not hold"
-    from cfproto_plugin.metrics import MetricRecord
+    assert claim("EN", None, 0.4, 0.1, 0.7, 9, 1).verdict == "holds"
+    assert claim("EN", None, 9.0, 8.0, 10.0, 9, 1).verdict == "holds"
+    assert claim("EN", None, 0.4, -0.1, 0.9, 9, 1).verdict == "not clear"
+    assert claim("EN", None, -0.4, -0.6, -0.2, 9, 1).verdict == "does not hold"
 
-    a, near, far = (MetricRecord("", None, "en", 9, m, 1.0, m - 1, m + 1) for m in (10.0, 11.0, 13.0))
-    assert not bench.claims.compared("EN", near, a, direction=1).clear
-    assert bench.claims.compared("EN", far, a, direction=1).clear
-    assert bench.claims.compared("EN", far, a, direction=1).ours == pytest.approx(0.3)
+
+def test_a_claim_compares_the_rows_that_both_found(bench):
+    ours, base = np.array([3.0, 6.0, np.nan, 9.0]), np.array([2.0, 4.0, 50.0, 6.0])
+    found = bench.claims.compared("EN", ours, base, np.arange(4), direction=1)
+    assert (found.n, found.ours) == (3, pytest.approx(0.5))
+    assert found.lower == pytest.approx(0.5)  # every row has the same ratio
+    assert found.verdict == "holds"
+    assert bench.claims.table([found]).splitlines()[-1] == "| EN | more | +50 % (+50 % to +50 %) | 3 | holds |"
+
+
+def test_a_row_explained_with_several_networks_counts_once_for_the_bounds(bench):
+    rng = np.random.default_rng(0)
+    ours, base = rng.uniform(1, 2, 20), rng.uniform(2, 3, 20)
+    one = bench.paired.change(ours, base, np.arange(20))
+    five = bench.paired.change(np.tile(ours, 5), np.tile(base, 5), np.tile(np.arange(20), 5))
+    assert (five.mean, five.lower, five.upper) == pytest.approx((one.mean, one.lower, one.upper))
+    assert (one.n, five.n) == (20, 100)
+
+
+def test_bounds_of_a_change_cover_the_truth(bench):
+    rng = np.random.default_rng(0)
+    covered = []
+    for _ in range(300):
+        size = rng.lognormal(0, 0.5, 30)
+        found = bench.paired.change(0.6 * size * rng.lognormal(-0.02, 0.2, 30), size, np.arange(30))
+        covered.append(found.lower <= -0.4 <= found.upper)
+    assert 0.9 <= np.mean(covered) <= 0.99
+
+
+def test_changes_without_common_rows_or_of_one_row_are_not_clear(bench):
+    none = bench.claims.compared("IM1", np.array([np.nan]), np.array([1.0]), np.arange(1), paper=-0.5)
+    one = bench.claims.compared("IM1", np.array([0.5]), np.array([1.0]), np.arange(1), paper=-0.5)
+    assert (none.n, none.verdict) == (0, "not clear")
+    assert (one.n, one.ours, one.verdict) == (1, -0.5, "not clear")
+
+
+def test_both_experiments_take_their_protocol_from_one_place(bench):
+    text, reference = bench.protocol.TEXT, bench.protocol.REFERENCE
+    size = bench.breast_cancer.Size()
+    by_name = {method.name: method for method in bench.breast_cancer.methods(size)}
+    for loss in "AB":
+        one, two = by_name[loss], by_name[f"{loss}, reference"]
+        assert (one.search().momentum, one.powers, one.search().c_steps) == (True, text.values_of_c, 1)
+        assert (two.search().momentum, two.powers, two.search().c_steps) == (False, 0, reference.values_of_c)
+        assert one.search().max_iterations == two.search().max_iterations == text.steps == 1000
+    assert by_name["C"].powers == 0
+    assert "with momentum" in text.words
+    assert "bisection" in reference.words
+
+
+def test_the_committed_verdicts_follow_from_the_committed_rows(bench):
+    places = bench.common.Places()
+    for name, heading, section in bench.recount.SECTIONS:
+        page = (places.docs / f"paper-{name.replace('_', '-')}.md").read_text()
+        parts = section(places.results / f"{name}_rows.csv")
+        assert bench.recount.replaced(page, heading, parts) == page, f"run benchmarks/paper/recount.py: {name}"
+
+
+def test_a_section_of_a_page_is_replaced_and_nothing_else(bench):
+    page = "# Title\n\n## One\n\nold\n\n## Two\n\nkept\n"
+    assert bench.recount.replaced(page, "One", ["new"]) == page.replace("old", "new")
+    assert bench.recount.replaced(page, "Two", ["new"]) == page.replace("kept", "new")
+
+
+def test_abdm_breaks_down_under_independence_and_mvdm_does_not(bench, tmp_path):
+    places, size = bench.common.Places.under(tmp_path), bench.independence.Size(draws=3, rows=1000, shares=(0.0, 1.0))
+    bench.independence.main(places, size)
+    found = {
+        (x["distance"], float(x["share"]), x["metric"]): float(x["mean"])
+        for x in lines(places.results / "independence.csv")
+    }
+    assert found["MVDM", 0.0, "order"] > 0.8 > found["ABDM", 0.0, "order"]
+    assert found["MVDM", 0.0, "over_chance"] > 3
+    assert found["ABDM", 0.0, "over_chance"] < 1.5
+    assert found["ABDM", 1.0, "over_chance"] > 3
+    assert "n = 3 draws" in (places.docs / "paper-independence.md").read_text()
+    assert (places.docs / "pictures" / "paper-independence.png").stat().st_size > 5000
 
 
 @pytest.mark.slow
@@ -159,14 +248,14 @@ def test_breast_cancer_writes_rows_a_summary_pictures_and_a_page(bench, small, t
     places = bench.common.Places.under(tmp_path)
     bench.breast_cancer.main(places, small, progress=False)
     rows, summary = lines(places.results / "breast_cancer_rows.csv"), lines(places.results / "breast_cancer.csv")
-    methods = {"A", "B", "C", "path", "path + polish", "B theta=50", "B k=2", "C, momentum"}
+    methods = {"A", "B", "C", "path", "path + polish", "B theta=50", "B k=2", "C, no momentum", "A, reference"}
     assert methods <= {row["method"] for row in rows}
     assert sum(row["method"] == "B" for row in rows) == 3
     im1 = [float(row["im1"]) for row in rows if row["method"] == "path"]
     record = next(line for line in summary if (line["name"], line["metric"]) == ("path", "im1"))
     assert float(record["mean"]) == pytest.approx(np.mean(im1), rel=1e-4)
     page = (places.docs / "paper-breast-cancer.md").read_text()
-    for text in ("## Table 2", "2752", "does not hold", "holds", "pictures/paper-bcw-theta.png", "numpy"):
+    for text in ("## Table 2", "2752", "as the reference runs", "holds", "pictures/paper-bcw-theta.png", "numpy"):
         assert text in page
     for name in ("losses", "theta", "k", "attributes"):
         assert (places.docs / "pictures" / f"paper-bcw-{name}.png").stat().st_size > 5000

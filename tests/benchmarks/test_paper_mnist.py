@@ -97,6 +97,23 @@ def test_chunks_hold_every_class_and_do_not_overlap(bench):
     assert len(np.unique(np.concatenate(chunks))) == 150
 
 
+def test_networks_of_other_seeds_get_the_same_images(bench):
+    labels, size = np.repeat(np.arange(10), 30), bench.mnist_searches.Size.of(50, seed=2)
+    assert (size.chunks, size.per_class) == (10, 5)
+    one, two = (bench.mnist_searches.rows_of_chunk(labels, 0, replace(size, seed=seed)) for seed in (0, 2))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_a_run_of_limited_time_ends_with_whole_chunks_and_goes_on_later(bench, experiment, tmp_path):
+    e = bench.mnist_searches.Setting("E", "E")
+    of = replace(experiment, store=bench.store.Store(tmp_path), size=replace(experiment.size, chunks=3))
+    for name in ("networks", "labels", "searches", "train", "test"):
+        of.__dict__[name] = getattr(experiment, name)
+    assert len(of.find((e,), deadline=0.0)["E"].index) == 10
+    assert len(of.find((e,), chunks=2)["E"].index) == 20
+    assert len(of.find((e,), deadline=0.0)["E"].index) == 20
+
+
 def test_the_steps_of_values_of_c_without_a_counterfactual_count(bench, experiment):
     searches, x = experiment.searches, experiment.test[0][:6]
     found = searches.solver(bench.mnist_searches.Setting("A", "A"))(np.arange(6), x)
@@ -134,11 +151,11 @@ def test_the_main_experiment_writes_its_files_and_goes_on_where_it_was(bench, pl
     assert "| A | " in page
     assert "| default, k-d tree | " in page
     assert "gradient steps of C against A" in page
-    for picture in ("losses", "grid", "reconstructions"):
+    for picture in ("losses", "grid", "reconstructions", "figure-2"):
         assert places.picture(f"paper-mnist-{picture}.png").stat().st_size > 1000
     with (places.results / "mnist.csv").open() as file:
         names = {line["name"] for line in csv.DictReader(file)}
-    assert {*"ABCDEF", "default, encoder", "A, no momentum", "D, all c"} <= names
+    assert {*"ABCDEF", "default, encoder", "A, no momentum", "D, all c", "A, reference"} <= names
 
     def forbidden(*_args, **_kwargs):
         raise AssertionError
@@ -169,7 +186,7 @@ def test_the_curvature_of_a_quadratic_is_its_largest_eigenvalue(bench):
 def test_the_sweep_of_k_writes_its_table(bench, places, size):
     bench.mnist_sweep.main(places, size)
     page = (places.docs / "paper-mnist-k.md").read_text()
-    assert all(f"\n| {k} | " in page for k in ("2", "5", "20", "all"))
+    assert all(f"\n| {loss} | {k} | " in page for loss in "CDE" for k in ("2", "5", "20", "all"))
 
 
 def test_a_black_box_is_asked_for_two_predictions_per_pixel_and_step(bench, places, size):

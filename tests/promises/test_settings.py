@@ -122,6 +122,7 @@ def test_adapt_register_unregister_and_paper_take_or_refuse_any_value_in_words()
         refused_in_words(lambda value=value: register(value, "odd"))
         refused_in_words(lambda value=value: unregister(value))
         refused_in_words(lambda value=value: SearchConfig.paper(value))
+        refused_in_words(lambda value=value: SearchConfig.reference("A", experiment=value))
 
 
 @pytest.mark.parametrize(
