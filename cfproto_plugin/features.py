@@ -39,7 +39,8 @@ class Features:
     relations: what must hold between columns: expressions such as "a <= b", "0 <= a <= 3", "a + b <= 2*c" or
         "sex == 'Male'", or functions of the rows (a DataFrame or an array) that return one truth value per row. Names
         with signs or blanks can be put in backquotes, columns without a name are x0, x1, ...
-    scale: "auto" standardises the numbers of tables for the search (not images, not with an encoder); None leaves them.
+    scale: "auto" standardises the columns of tables for the search, numbers and embedded categories alike (not images,
+        not with an encoder); "minmax" lets them run from -1 to 1 in the training data instead; None leaves the numbers.
     """
 
     categorical: Sequence[Column] = ()
@@ -55,11 +56,11 @@ class Features:
     weights: Mapping[Column, float] = field(default_factory=dict)
     decimals: Literal["auto"] | int | Mapping[Column, int] | None = "auto"
     relations: Sequence[str | Callable[[Any], Any]] = ()
-    scale: Literal["auto"] | None = "auto"
+    scale: Literal["auto", "minmax"] | None = "auto"
 
     def __post_init__(self) -> None:
-        if not (self.scale is None or (isinstance(self.scale, str) and self.scale == "auto")):
-            raise ConfigError(f"scale is {shown(self.scale)}; expected 'auto' or None")
+        if not (self.scale is None or (isinstance(self.scale, str) and self.scale in _SCALES)):
+            raise ConfigError(f"scale is {shown(self.scale)}; expected 'auto', 'minmax' or None")
         for name in _COLUMNS:
             object.__setattr__(self, name, _columns(getattr(self, name), name))
         if self.vary is not None:
@@ -192,6 +193,7 @@ def _categories(value: Any, what: str) -> tuple[Any, ...]:
 _HEAVIEST = 1e12  # weights beyond make distances whose squares single floats cannot hold
 _ANY = 2**63  # an index may count from the end
 _DECIMALS = 15  # that a float can tell apart
+_SCALES = ("auto", "minmax")
 _COLUMNS = ("categorical", "immutable", "increasing", "decreasing", "integer")
 _MAPPINGS: dict[str, tuple[Callable[[Any, str], Any], str]] = {
     "one_hot": (_group, "{'colour': ('colour_red', 'colour_blue')}"),

@@ -201,7 +201,7 @@ def _numeric_space(columns: Columns, train: Array, features: Features, models: M
     plain = models.encoder is None and models.autoencoder is None
     if not plain and columns.categories:
         raise ConfigError("encoders and autoencoders take numbers; this data has categories. Leave them out.")
-    scale = features.scale == "auto" and plain and len(columns.shape) == 1
+    scale = features.scale is not None and plain and len(columns.shape) == 1
     return FeatureSpace.numeric(columns, train, features, scale=scale)
 
 

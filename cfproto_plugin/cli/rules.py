@@ -26,7 +26,7 @@ _DIRECTIONS = ("immutable", "increasing", "decreasing")
 _KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
     **dict.fromkeys((*LISTS, "relations"), (list, 'a list such as ["age", "sex"]')),
     **dict.fromkeys((*MAPPINGS, "one_hot", "search"), (dict, "a table with one line per name")),
-    "scale": (str, '"auto" or "none"'),
+    "scale": (str, '"auto", "minmax" or "none"'),
     "decimals": ((str, int, dict), '"auto", "none", a number, or a table with one per column'),
 }
 Rules = dict[str, Any]

@@ -74,6 +74,12 @@ def moments(x: Array) -> tuple[Array, Array]:
     return np.nanmean(x, axis=0) * unit, np.nanstd(x, axis=0) * unit
 
 
+def middles(x: Array) -> tuple[Array, Array]:
+    """The middles and halves of the ranges (A,) of columns (n, A), each without its missing values."""
+    low, high = np.nanmin(x, axis=0) / 2, np.nanmax(x, axis=0) / 2  # the range itself may be no float
+    return high + low, high - low
+
+
 def clip(x: Array, lower: Array, upper: Array) -> Array:
     """The nearest values inside the bounds, all broadcast together; a missing bound does not bind."""
     return np.asarray(np.fmin(np.fmax(x, lower), upper))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from cfproto_plugin.protocols import Array, CategoryDistance
 from cfproto_plugin.tables.columns import Columns
 from cfproto_plugin.tables.decimals import written_steps
 from cfproto_plugin.tables.embedding import embed
-from cfproto_plugin.tables.geometry import changed, clip, filled, moments
+from cfproto_plugin.tables.geometry import changed, clip, filled, middles, moments
 from cfproto_plugin.tables.rules import Rules
 
 _ROOM = 1e3  # leaves room for the sum of a million squares
@@ -68,13 +68,15 @@ class FeatureSpace:
         rules = Rules.of(features, columns, train)
         known, _ = filled(train)
         mean, deviation = moments(known)
-        spread = deviation if scale else np.ones(train.shape[1])
+        centre, spread = (mean, deviation) if scale else (mean, np.ones(train.shape[1]))
+        if scale and features.scale == "minmax":
+            centre, spread = middles(known)
         weights = _weights(columns, features.weights)
-        centre = scale or np.isnan(train).any()
+        is_centred = scale or np.isnan(train).any()
         return cls(
             columns,
             rules,
-            mean if centre else np.zeros(train.shape[1]),
+            centre if is_centred else np.zeros(train.shape[1]),
             np.where(spread > 0, spread, 1.0) / weights,
             {},
             weights,
@@ -82,7 +84,7 @@ class FeatureSpace:
         )
 
     def embedded(self, train: Array, labels: Array, distance: CategoryDistance, features: Features) -> FeatureSpace:
-        """Add the categories: pairwise distances, scaled to one number each with mean 0 and deviation 1."""
+        """Add the categories: pairwise distances, scaled to one number each like the columns of numbers."""
         places = list(self.columns.categories)
         if not places:
             return self
@@ -94,7 +96,8 @@ class FeatureSpace:
         found = {}
         for column, (at, size) in enumerate(zip(places, sizes, strict=True)):
             counts = np.bincount(codes[:, column], minlength=size)
-            found[at] = weights[at] * embed([distances[column]], scaling="standard", counts=[counts])[0]
+            scaling: Literal["minmax", "standard"] = "minmax" if features.scale == "minmax" else "standard"
+            found[at] = weights[at] * embed([distances[column]], scaling=scaling, counts=[counts])[0]
         return replace(self, embeddings=found)
 
     def readable(self, train: Array, features: Features) -> FeatureSpace:

@@ -16,6 +16,7 @@ import pytest
 PAPER = Path(__file__).parents[2] / "benchmarks" / "paper"
 NAMES = (
     "adult",
+    "adult_iteration",
     "breast_cancer",
     "breast_cancer_presets",
     "claims",
@@ -317,6 +318,18 @@ def test_adult_goes_on_where_it_was_stopped_and_writes_its_page(bench, census, t
     assert "| education | " in page
     assert "Kendall" in page
     assert (places.docs / "pictures" / "paper-adult-education.png").stat().st_size > 5000
+
+
+@pytest.mark.slow
+def test_the_papers_iteration_on_adult_is_shown_beside_the_products_answers(bench, census, tmp_path):
+    places = bench.common.Places.under(tmp_path)
+    size = bench.adult_iteration.Size(rows=4, iterations=20, c_steps=3, epochs=20)
+    bench.adult_iteration.main(places, size, census, progress=False)
+    page = (places.docs / "paper-adult-iteration.md").read_text()
+    for name in ("A, differences of 0.001", "B, differences of 0.5", "C", "default", "typical"):
+        assert f"\n| {name} | " in page
+    found = {(x["name"], x["metric"]): float(x["mean"]) for x in lines(places.results / "adult_iteration.csv")}
+    assert found["default", "validity"] == 1
 
 
 def test_frequency_knows_only_how_often_a_category_occurs(bench):

@@ -46,9 +46,37 @@ def test_numbers_are_standardised_and_weighted():
     assert np.array_equal(unscaled.to_search(table), data)
 
 
-def test_a_constant_column_and_a_column_of_one_category_do_not_divide_by_zero():
+def test_minmax_lets_numbers_and_categories_run_from_minus_one_to_one():
+    frame, labels = mixed()
+    frame.loc[:3, "a"] = np.nan
+    space, table = space_of(frame, Features(scale="minmax"), labels)
+    z = space.to_search(table)[4:]
+    assert z.min(axis=0) == pytest.approx([-1, -1])
+    assert z.max(axis=0) == pytest.approx([1, 1])
+    again = space.decode(z, space.rows(table[4:]))
+    assert np.allclose(again, table[4:])
+    standard, _ = space_of(frame, Features(), labels)
+    order = [np.argsort(one.embeddings[1]).tolist() for one in (space, standard)]
+    assert order[0] == order[1]
+    assert np.array_equal(space.deviation, standard.deviation), "noise is in standard deviations all the same"
+
+
+def test_minmax_of_very_large_numbers_is_finite():
+    space, table = space_of(np.array([[-1e300], [1e300], [0.0]]), Features(scale="minmax"))
+    assert space.to_search(table).ravel().tolist() == pytest.approx([-1, 1, 0])
+
+
+def test_an_explainer_with_minmax_scaling_finds_and_confirms():
+    frame, _ = mixed()
+    e = CounterfactualExplainer(model, features=Features(scale="minmax")).fit(frame).explain(frame[:10])
+    assert e.found.all()
+    assert (model(e.counterfactual).argmax(axis=1) != model(frame[:10]).argmax(axis=1)).all()
+
+
+@pytest.mark.parametrize("scale", ["auto", "minmax"])
+def test_a_constant_column_and_a_column_of_one_category_do_not_divide_by_zero(scale):
     frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [5.0, 5.0, 5.0], "c": ["only"] * 3})
-    space, table = space_of(frame, labels=np.array([0, 1, 1]))
+    space, table = space_of(frame, Features(scale=scale), labels=np.array([0, 1, 1]))
     z = space.to_search(table)
     assert np.isfinite(z).all()
     assert (z[:, 1:] == 0).all()
