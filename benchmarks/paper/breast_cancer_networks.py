@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import dense
 import numpy as np
@@ -46,27 +46,32 @@ class Networks:
     autoencoder: torch.nn.Module
 
 
-def train_classifier(data: Data, seed: int, epochs: int) -> Arrays:
+Start = Literal["keras", "torch"]  # whose first weights the networks have
+
+
+def train_classifier(data: Data, seed: int, epochs: int, start: Start = "keras") -> Arrays:
     """Stochastic gradient descent at rate 0.01."""
     torch.manual_seed(seed)
-    return dense.weights(dense.train(dense.classifier(), data.train, data.labels, epochs=epochs, rate=0.01, adam=False))
+    net = dense.classifier(start)
+    return dense.weights(dense.train(net, data.train, data.labels, epochs=epochs, rate=0.01, adam=False))
 
 
-def train_autoencoders(data: Data, seed: int, epochs: int) -> Arrays:
+def train_autoencoders(data: Data, seed: int, epochs: int, start: Start = "keras") -> Arrays:
     """Adam at rate 0.001: one for the rows of each class, one for all."""
     torch.manual_seed(seed)
     kept: Arrays = {}
     groups = {"0.": data.train[data.labels == 0], "1.": data.train[data.labels == 1], "all.": data.train}
     for name, rows in groups.items():
-        kept |= dense.weights(dense.train(dense.autoencoder(), rows, rows, epochs=epochs, rate=0.001, adam=True), name)
+        net = dense.autoencoder(start)
+        kept |= dense.weights(dense.train(net, rows, rows, epochs=epochs, rate=0.001, adam=True), name)
     return kept
 
 
-def networks(store: Store, data: Data, seed: int, epochs: int) -> Networks:
+def networks(store: Store, data: Data, seed: int, epochs: int, start: Start = "keras") -> Networks:
     """Trained now or read."""
-    settings = {"epochs": epochs}
-    kept = store.get(f"seed{seed}/classifier", settings, lambda: train_classifier(data, seed, epochs))
-    codes = store.get(f"seed{seed}/autoencoders", settings, lambda: train_autoencoders(data, seed, epochs))
+    settings, place = {"epochs": epochs}, f"seed{seed}" if start == "keras" else f"{start}-seed{seed}"
+    kept = store.get(f"{place}/classifier", settings, lambda: train_classifier(data, seed, epochs, start))
+    codes = store.get(f"{place}/autoencoders", settings, lambda: train_autoencoders(data, seed, epochs, start))
     one, two, every = (dense.loaded(dense.autoencoder(), codes, prefix) for prefix in ("0.", "1.", "all."))
     logits = dense.loaded(dense.classifier(), kept)
     return Networks(torch.nn.Sequential(logits, torch.nn.Softmax(dim=1)).eval(), {0: one, 1: two}, every)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -12,31 +12,35 @@ import torch
 Weights = dict[str, Any]
 
 
-def layers(widths: tuple[int, ...], linear: tuple[int, ...] = ()) -> torch.nn.Sequential:
+def layers(
+    widths: tuple[int, ...], linear: tuple[int, ...] = (), start: Literal["keras", "torch"] = "keras"
+) -> torch.nn.Sequential:
     """Linear layers with ReLU between them; none after the last, nor after the layers whose numbers are `linear`.
 
-    They start as those of Keras do, which the paper's reference is written in: Glorot's uniform weights, no bias.
+    They start as those of Keras do, which the paper's reference is written in: Glorot's uniform weights, no bias; or as
+    those of PyTorch.
     """
     modules: list[torch.nn.Module] = []
     last = len(widths) - 2
     for number, (n_in, n_out) in enumerate(pairwise(widths)):
         layer = torch.nn.Linear(n_in, n_out)
-        torch.nn.init.xavier_uniform_(layer.weight)
-        torch.nn.init.zeros_(layer.bias)
+        if start == "keras":
+            torch.nn.init.xavier_uniform_(layer.weight)
+            torch.nn.init.zeros_(layer.bias)
         modules.append(layer)
         if number != last and number not in linear:
             modules.append(torch.nn.ReLU())
     return torch.nn.Sequential(*modules)
 
 
-def classifier() -> torch.nn.Sequential:
+def classifier(start: Literal["keras", "torch"] = "keras") -> torch.nn.Sequential:
     """30-40-40-2, ReLU."""
-    return layers((30, 40, 40, 2))
+    return layers((30, 40, 40, 2), start=start)
 
 
-def autoencoder() -> torch.nn.Sequential:
+def autoencoder(start: Literal["keras", "torch"] = "keras") -> torch.nn.Sequential:
     """30-20-10-6-10-20-30, ReLU but for the code and the output."""
-    return layers((30, 20, 10, 6, 10, 20, 30), linear=(2,))
+    return layers((30, 20, 10, 6, 10, 20, 30), linear=(2,), start=start)
 
 
 def train(

@@ -18,6 +18,7 @@ NAMES = (
     "adult",
     "adult_iteration",
     "breast_cancer",
+    "breast_cancer_grid",
     "breast_cancer_presets",
     "claims",
     "common",
@@ -274,6 +275,24 @@ def test_the_presets_are_compared_with_loss_a_row_by_row(bench, small, tmp_path)
         assert gap["n"] == np.isfinite(ours - of_a).sum()
         assert gap["mean"] == pytest.approx(np.nanmean(ours - of_a), rel=1e-3)
     assert "| IM1 | typical | " in (places.docs / "paper-breast-cancer-presets.md").read_text()
+
+
+@pytest.mark.slow
+def test_the_grid_has_a_line_for_every_combination_and_searches_loss_a_once_for_all_theta_and_k(
+    bench, tmp_path, monkeypatch
+):
+    grid, places = bench.breast_cancer_grid, bench.common.Places.under(tmp_path)
+    size = grid.Size(
+        seeds=1, rows=3, epochs=20, starts=("keras",), betas=(0.001,), steps=(20,), thetas=(50, 100), ks=(1, 2)
+    )
+    searched, real = [], grid.search
+    monkeypatch.setattr(grid, "search", lambda *args: searched.append(args[2].loss) or real(*args))
+    grid.main(places, size, progress=False)
+    table = lines(places.results / "breast_cancer_grid.csv")
+    assert len(table) == 4 * 4
+    assert (searched.count("A"), searched.count("B")) == (4, 16)
+    assert "of 16 cells" in (places.docs / "paper-breast-cancer-grid.md").read_text()
+    assert (places.docs / "pictures" / "paper-bcw-grid.png").stat().st_size > 5000
 
 
 def test_a_paired_difference_is_of_the_rows_that_have_both(bench):
