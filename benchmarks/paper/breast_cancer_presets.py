@@ -30,7 +30,7 @@ TEXT = """# Breast Cancer: the product's settings beside loss A
 The last 19 rows of [the paper's experiment](paper-breast-cancer.md) with networks of seeds {first} to {last}, with
 which nothing was chosen: {n} counterfactuals each. A is as in the first table of that page. *typical* is
 `SearchConfig.typical()`, *default* the settings of `CounterfactualExplainer(model)`. Seconds are of the processor, one
-row alone (A: one row per seed, all values of c up to the first that works)."""
+row alone (A: three rows per seed, all values of c up to the first that works)."""
 PAIRED = """Row by row, ours minus A's, with 95 % bounds by Student's t; rows that A does not find are left out. The
 five networks share the 19 rows, so the bounds are of these rows, not of rows in general."""
 

@@ -151,6 +151,6 @@ def _ahead(table: MetricTable, name: str) -> str:
 def waiting(table: MetricTable) -> str:
     """What the times of table 2 leave out."""
     a, b = (number(table.select(loss, "alone_seconds").mean) for loss in "AB")
-    return f"""The time in table 2 ends at the counterfactual, as the paper's does. The whole search of one row, all
+    return f"""The time in table 2 ends at the counterfactual, as the paper's does. The whole search of a row, all
 steps of every value of c up to the first that works, takes {a} s with A and {b} s with B: a value of c whose first step
 is cancelled by the shrinkage ends at once here, and A has several of those. Processor time of the whole search:"""

@@ -67,7 +67,9 @@ class Claim:
 
     @property
     def found(self) -> str:
-        """Ours, with bounds."""
+        """Ours, with bounds if there are any."""
+        if math.isnan(self.lower):
+            return f"{per_cent(self.ours)} (no bounds)"
         return f"{per_cent(self.ours)} ({per_cent(self.lower)} to {per_cent(self.upper)})"
 
 

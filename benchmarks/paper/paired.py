@@ -56,7 +56,7 @@ class Change(NamedTuple):
 def change(ours: np.ndarray, other: np.ndarray, rows: np.ndarray, confidence: float = 0.95) -> Change:
     """mean(ours) / mean(other) - 1 of values (n,), with bounds by Student's t of the logarithm of the ratio.
 
-    rows (n,) says which row or image a value is of. Values of one row with several networks are not independent and
+    No bounds for a single row. rows (n,) says which row or image a value is of. Values of one row with several networks are not independent and
     count as one: with sums s and t of a row, the error of the logarithm is that of the mean of s / mean(s) - t /
     mean(t).
     """
@@ -70,7 +70,7 @@ def change(ours: np.ndarray, other: np.ndarray, rows: np.ndarray, confidence: fl
         return Change(*[np.nan] * 3, n)
     ratio = float(np.log(sums[0].mean() / sums[1].mean()))
     if groups == 1:
-        return Change(float(np.expm1(ratio)), -1.0, np.inf, n)
+        return Change(float(np.expm1(ratio)), np.nan, np.nan, n)
     gap = sums[0] / sums[0].mean() - sums[1] / sums[1].mean()
     half = float(t.ppf((1 + confidence) / 2, groups - 1) * gap.std(ddof=1) / np.sqrt(groups))
     return Change(*(float(np.expm1(value)) for value in (ratio, ratio - half, ratio + half)), n)
