@@ -56,9 +56,9 @@ class Change(NamedTuple):
 def change(ours: np.ndarray, other: np.ndarray, rows: np.ndarray, confidence: float = 0.95) -> Change:
     """mean(ours) / mean(other) - 1 of values (n,), with bounds by Student's t of the logarithm of the ratio.
 
-    No bounds for a single row. rows (n,) says which row or image a value is of. Values of one row with several networks are not independent and
-    count as one: with sums s and t of a row, the error of the logarithm is that of the mean of s / mean(s) - t /
-    mean(t).
+    No bounds for a single row. rows (n,) says which row or image a value is of. Values of one row with several
+    networks are not independent and count as one: with sums s and t of a row, the error of the logarithm is that of
+    the mean of s / mean(s) - t / mean(t).
     """
     from scipy.stats import t
 
