@@ -33,6 +33,7 @@ THETA, K = 100.0, 1  # the paper does not name the ones of its table; these are 
 PATH = {"theta": 5.0, "polish": False, "few_changes": 0.0, "min_typicality": 0.0, "min_stability": 0.0}
 LOSSES = ("A", "B", "C")
 TIMED = 3  # rows of A, B and C whose whole search is timed alone: it takes seconds
+NOT_BY_LINE = {"classes", "deviations", "feature_names", "meta", "row", "_source"}  # of an explanation; row stays
 STEADY = 3  # rows that the time of a step is the median of
 
 
@@ -148,7 +149,7 @@ def merged(first: Explanation, second: Explanation, missing: Any) -> Explanation
     taken = {}
     for field in fields(first):
         old, new = getattr(first, field.name), getattr(second, field.name)
-        if field.name in {"classes", "feature_names", "meta", "row", "_source"}:
+        if field.name in NOT_BY_LINE:
             continue
         taken[field.name] = old.astype(object) if old.dtype.kind == "O" or new.dtype.kind == "O" else old.copy()
         taken[field.name][missing] = new

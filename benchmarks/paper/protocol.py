@@ -36,7 +36,7 @@ class Protocol:
     @property
     def suffix(self) -> str:
         """What is added to the name of a loss in results."""
-        return "" if self is TEXT else f", {self.name}"
+        return "" if self.name == TEXT.name else f", {self.name}"
 
     def settings(self, **other: Any) -> dict[str, Any]:
         """For SearchConfig.paper; one search has one value of c if the first that works is taken."""
