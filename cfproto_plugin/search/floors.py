@@ -72,18 +72,28 @@ class Measures:
 
     def shortfall(self, table: Array, row: Array, label: Array) -> Array:
         """By how much points (m, A) of lines (m,) and classes (m,) miss the floors; infinite if that breaks a rule."""
-        found = np.zeros(len(table))
-        floors = self.floors
-        if floors.typicality is not None and floors.least_typicality.least:
-            typical = self.typicality(table, label)
-            np.fmax.at(self.reached[0], row, typical)
-            found += _missed(typical, self.least[row], floors.least_typicality)
+        found = self.untypical(table, row, label)
         at = np.flatnonzero(np.isfinite(found))
-        if floors.copies is not None and floors.least_stability.least and len(at):
-            stable = self._stability_so_far(table[at], row[at], label[at])
-            np.fmax.at(self.reached[1], row[at], stable)
-            found[at] += _missed(stable, floors.least_stability.least, floors.least_stability)
+        found[at] += self.unstable(table[at], row[at], label[at])
         return found
+
+    def untypical(self, table: Array, row: Array, label: Array) -> Array:
+        """By how much points (m, A) of lines (m,) and classes (m,) miss typicality; infinite if that breaks a rule."""
+        floors = self.floors
+        if floors.typicality is None or not floors.least_typicality.least:
+            return np.zeros(len(table))
+        typical = self.typicality(table, label)
+        np.fmax.at(self.reached[0], row, typical)
+        return _missed(typical, self.least[row], floors.least_typicality)
+
+    def unstable(self, table: Array, row: Array, label: Array) -> Array:
+        """By how much they miss stability, likewise."""
+        floors = self.floors
+        if floors.copies is None or not floors.least_stability.least or not len(table):
+            return np.zeros(len(table))
+        stable = self._stability_so_far(table, row, label)
+        np.fmax.at(self.reached[1], row, stable)
+        return _missed(stable, floors.least_stability.least, floors.least_stability)
 
     def typicality(self, table: Array, label: Array) -> Array:
         """How typical points (m, A) are of classes (m,); NaN where that is not measured."""

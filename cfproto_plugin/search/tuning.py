@@ -28,6 +28,14 @@ class Tuning:
     start_range: float = 2.0  # times the cost of the nearest: farther points are no starts
     kept: tuple[int, ...] = (4, 1)  # points of a row that go on in round 1, 2, ...; the last number stays
     rounds: int = 20
+    stage: tuple[int, ...] = ()
+    stage_tol: float = 1e-6
+    stage_pay: float = 0.01
+    row_limit: bool = False
+    from_row: bool = False
+    pairs: bool = False
+    coarse_rounds: int = 0
+    coarse_places: tuple[int, ...] = (2,)
     worth: float = 0.35  # share of the cost: a round that gains less is the last
     least_gain: float = 1e-2  # share of the cost: a move that gains less is not tried
     prices: int = 24  # prices of the margin that are tried in a round

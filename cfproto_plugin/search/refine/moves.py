@@ -29,11 +29,11 @@ class Moves(NamedTuple):
     off: Array  # squared distance to the prototype
 
 
-def moves_of(judge: Judge, points: Points, active: Array, splits: Splits | None) -> Moves:
+def moves_of(judge: Judge, points: Points, active: Array, splits: Splits | None, *, coarse: bool = False) -> Moves:
     """The moves of the active points (p,)."""
     row, rows, config = points.row[active], judge.task.rows, judge.task.config
     original, current, end = rows.table[row], points.table[active], points.path_end[active]
-    values = _places(judge, original, current, end, splits)
+    values = _places(judge, original, current, end, splits, coarse)
     lower, upper = rows.lower[row][:, :, None], rows.upper[row][:, :, None]
     if judge.space.rounds or not judge.space.rules.plain or np.isnan(original).any():
         values = _inside(judge, row, values, end)
@@ -50,10 +50,14 @@ def moves_of(judge: Judge, points: Points, active: Array, splits: Splits | None)
     if config.few_changes:
         cost += config.few_changes * changed(values, original[:, :, None])
     fresh &= cost - cost[:, :, :1] < judge.task.tuning.largest_rise * points.cost[active, None, None]
+    if judge.task.tuning.row_limit:
+        least = np.full(len(rows.z), np.inf)
+        np.minimum.at(least, points.row, points.cost)
+        fresh &= cost < least[row][:, None, None]
     return Moves(values, cost, fresh, off)
 
 
-def _places(judge: Judge, original: Array, current: Array, end: Array, splits: Splits | None) -> Array:
+def _places(judge: Judge, original: Array, current: Array, end: Array, splits: Splits | None, coarse: bool) -> Array:
     """Values (p, A, V): the current one, the original, some between and some beyond the two, some around the original.
 
     All arguments are (p, A).
@@ -66,6 +70,8 @@ def _places(judge: Judge, original: Array, current: Array, end: Array, splits: S
         inward, outward = splits.across(np.array([original, current]), np.array([current, beyond]), tuning.inward)
         parts = [inward, outward[..., :: tuning.outward_every], splits.near(original, tuning.around)]
         between = np.concatenate(parts, axis=2)
+    if coarse and splits is None:
+        between = between[..., list(tuning.coarse_places)]
     return np.concatenate([current[:, :, None], original[:, :, None], between], axis=2)
 
 
