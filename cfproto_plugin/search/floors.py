@@ -108,28 +108,32 @@ class Measures:
         return np.asarray(self._kept(copies, table, row, label).mean(axis=1))
 
     def _stability_so_far(self, table: Array, row: Array, label: Array) -> Array:
-        """Likewise; a share of the first few copies where these alone are too many that lose the class."""
+        """Likewise; an estimate by the first few copies where these alone are too many that lose the class.
+
+        The copies that go back towards the row are asked first.
+        """
         copies, least = self.floors.copies, self.floors.least_stability.least
         if copies is None:
             return np.full(len(table), np.nan)
-        count = len(copies.steps)
-        first, rest = copies.split(self.task.tuning.copies_first)
-        kept = self._kept(first, table, row, label)
-        found = kept.mean(axis=1)
-        at = np.flatnonzero((~kept).sum(axis=1) <= (1 - least) * count + _ROUNDING)
-        if len(at) and len(rest.steps):
-            more = self._kept(rest, table[at], row[at], label[at])
-            found[at] = (kept[at].sum(axis=1) + more.sum(axis=1)) / count
-        return np.asarray(found)
+        count, first = len(copies.steps), self.task.tuning.copies_first
+        order = copies.order(table, self.task.rows.table[row])
+        lost = (~self._kept(copies, table, row, label, order[:, :first])).sum(axis=1)
+        at = np.flatnonzero(lost <= (1 - least) * count + _ROUNDING)
+        stopped = np.ones(len(table), dtype=bool)
+        stopped[at] = False
+        if len(at) and first < count:
+            lost[at] += (~self._kept(copies, table[at], row[at], label[at], order[at, first:])).sum(axis=1)
+        lost = np.where(stopped, lost + self.task.tuning.lost_later * lost / first * (count - first), lost)
+        return np.asarray(1 - lost / count)
 
-    def _kept(self, copies: Copies, table: Array, row: Array, label: Array) -> Array:
-        """Which copies (m, K) of points (m, A) have their class."""
+    def _kept(self, copies: Copies, table: Array, row: Array, label: Array, which: Array | None = None) -> Array:
+        """Which copies (m, K) of points (m, A) have their class; which: (m, K) their numbers, if not all."""
         x = self.task.group[row]
         size = max(1, self.task.tuning.cells // copies.steps.size)
         found = []
         for start in range(0, len(table), size):
             part = slice(start, start + size)
-            around = copies.around(table[part], self.task.space)
+            around = copies.around(table[part], self.task.space, None if which is None else which[part])
             who = np.repeat(x[part], around.shape[1])
             said = self.model.quick_labels(around.reshape(-1, around.shape[2]), who)
             found.append(said.reshape(around.shape[:2]) == label[part, None])

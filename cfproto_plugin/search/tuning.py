@@ -47,6 +47,7 @@ class Tuning:
     # wishes
     copies: int = 32  # with noise, of a point whose stability is measured
     copies_first: int = 8  # of these; where they alone show that a point is not stable, no more are asked
+    lost_later: float = 0.5
     wished_rows: int = 64  # training rows of a line that are looked at where no path led to such a point
     assessed: int = 8  # paths of a row on which points are looked for that meet them
     asked_first: int = 2  # points of a path or of a round that are asked at first; then twice as many, and so on
