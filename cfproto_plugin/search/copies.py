@@ -34,8 +34,9 @@ class Copies:
     def order(self, table: Array, original: Array) -> Array:
         """Numbers (m, K) of the copies of points (m, A), those first that go back farthest towards their row (m, A)."""
         size = np.sqrt(np.square(self.steps).mean(axis=0))
-        back = np.nan_to_num(original - table) / np.where(size > 0, size, np.inf)
-        return np.argsort(-(back @ np.where(size > 0, self.steps / np.where(size > 0, size, 1), 0).T), axis=1, kind="stable")
+        unit = np.where(size > 0, size, np.inf)
+        towards = np.nan_to_num(original - table) / unit
+        return np.argsort(-towards @ (self.steps / unit).T, axis=1, kind="stable")
 
     def around(self, table: Array, space: FeatureSpace, which: Array | None = None) -> Array:
         """The copies (m, K, A) of points (m, A), inside the range of the columns and as these can hold them.
