@@ -35,12 +35,15 @@ class Moves(NamedTuple):
     fresh: Array  # differs from the current value and does not cost too much: its effect has to be measured
 
 
-def moves_of(judge: Judge, points: Points, active: Array, splits: Splits | None, number: int = 1) -> Moves:
-    """The moves of the active points (p,) in round `number`: 0 is the first, which a sparing search goes coarsely."""
+def moves_of(judge: Judge, points: Points, active: Array, splits: Splits | None, turn: int, limit: Array) -> Moves:
+    """The moves of the active points (p,) in round `turn`: 0 is the first, which is a coarse one in a sparing search.
+
+    limit: (p,) a change that alone costs as much is not worth more than the current value.
+    """
     row, rows, config = points.row[active], judge.task.rows, judge.task.config
     original, current, end = rows.table[row], points.table[active], points.path_end[active]
     values = _places(judge, original, current, end, splits)
-    if judge.task.tuning.sparing and splits is None and number == 0:
+    if judge.task.tuning.sparing and splits is None and turn == 0:
         values = values[..., [CURRENT, ORIGINAL, *(2 + place for place in _COARSE)]]
     lower, upper = rows.lower[row][:, :, None], rows.upper[row][:, :, None]
     if judge.space.rounds or not judge.space.rules.plain or np.isnan(original).any():
@@ -58,15 +61,8 @@ def moves_of(judge: Judge, points: Points, active: Array, splits: Splits | None,
     if config.few_changes:
         cost += config.few_changes * changed(values, original[:, :, None])
     fresh &= cost - cost[:, :, :1] < judge.task.tuning.largest_rise * points.cost[active, None, None]
-    fresh &= (cost < _cheapest(points, len(rows.z))[row][:, None, None]) | (cost <= cost[:, :, :1])
+    fresh &= (cost < limit[:, None, None]) | (cost <= cost[:, :, :1])
     return Moves(values, cost, off, fresh)
-
-
-def _cheapest(points: Points, n: int) -> Array:
-    """(n,) the least cost of a point of every line that meets all wishes: a change that alone costs more cannot pay."""
-    least, good = np.full(n, np.inf), points.shortfall == 0
-    np.minimum.at(least, points.row[good], points.cost[good])
-    return least
 
 
 def looked_at_first(judge: Judge, moves: Moves, splits: Splits | None) -> Array:

@@ -56,11 +56,11 @@ def _rounds(judge: Judge, clock: Clock, points: Points, splits: Splits | None) -
         active = _best_of_row(points, active, tuning.kept[min(number, len(tuning.kept) - 1)])
         if not len(active) or clock.is_over():
             return
-        before = points.rank
+        before, limit = points.rank, points.cheapest()
         moves = 8 * points.table.shape[1]  # some eight in every column
         size = judge.model.pace.groups(moves, max(1, tuning.cached // (moves * points.table.shape[1])))
         parts = [active[i : i + size] for i in range(0, len(active), size)]
-        moved = [_improve(judge, points, part, splits, number) for part in parts if not clock.is_over()]
+        moved = [_improve(judge, points, part, splits, number, limit[part]) for part in parts if not clock.is_over()]
         if number or not tuning.sparing or splits is not None:  # after a coarse round all go on
             active = np.concatenate([active[:0], *moved])
             active = active[~(points.rank[active] > (1 - tuning.worth) * before[active])]
@@ -76,9 +76,9 @@ def _best_of_row(points: Points, active: Array, most: int) -> Array:
     return order[np.arange(len(row)) - np.searchsorted(row, row) < most]
 
 
-def _improve(judge: Judge, points: Points, active: Array, splits: Splits | None, turn: int) -> Array:
-    """Try to improve the active points (p,) in round `turn`; return those that moved."""
-    moves, tuning = moves_of(judge, points, active, splits, turn), judge.task.tuning
+def _improve(judge: Judge, points: Points, active: Array, splits: Splits | None, turn: int, limit: Array) -> Array:
+    """Try to improve the active points (p,) in round `turn`; return those that moved. limit: see `moves_of`."""
+    moves, tuning = moves_of(judge, points, active, splits, turn, limit), judge.task.tuning
     moves, effect, single = measured(judge, points, active, moves, splits)
     weights = (0.0, *tuning.towards) if judge.measures.floors.least_typicality.least else (0.0,)
     most = judge.task.config.max_changes
