@@ -74,7 +74,9 @@ class Tuning:
     def of_functions(cls) -> Self:
         """For models that only predict, which may take long: fewer predicted rows at the same cost.
 
-        Measured on TABLES.
+        Measured on twenty rows each of twelve tables, by the constants of `Tuning()`: XGBoost as a function 0.56 times
+        the predicted rows at 0.98 times the cost under `SearchConfig.close()`, 0.65 and 0.98 by default; a network as a
+        function 0.62 and 0.96, 0.69 and 1.02. Calls are 1.4 to 1.6 times as many.
         """
         return cls(starts=3, kept=(4, 2, 1), worth=0.1, sparing=True)
 
