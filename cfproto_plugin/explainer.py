@@ -107,7 +107,7 @@ class CounterfactualExplainer:
         check_call(n, time_budget, progress)
         call = self._begin(x, target, n, features)
         lines, todo, pace = call.lines, call.todo, call.model.pace
-        with reporting(as_plain(progress), "explaining") as show:
+        with fitted.session(), reporting(as_plain(progress), "explaining") as show:
             pace.deadline = np.inf if time_budget is None else start + time_budget
             settled = len(lines.given) - len(todo), len(np.unique(lines.group[lines.status == "found"]))
 

@@ -73,7 +73,7 @@ class Measures:
         least = np.full(len(self.task), self.floors.least_typicality.least)
         if self.floors.typicality is None or not self.floors.least_typicality.least:
             return least
-        return np.fmin(least, self.typicality(self.task.rows.table, self.task.label))
+        return np.asarray(np.fmin(least, self.typicality(self.task.rows.table, self.task.label)))
 
     def shortfall(self, table: Array, row: Array, label: Array) -> Array:
         """By how much points (m, A) of lines (m,) and classes (m,) miss the floors; infinite if that breaks a rule."""

@@ -31,10 +31,10 @@ def solve_in_portions(judge: Judge, clock: Clock, guide: Guide) -> Solved:
 
 
 def _joined(found: list[Solved], clock: Clock) -> Solved:
-    columns = zip(*found, strict=True)
-    joined = [np.concatenate(parts) if isinstance(parts[0], np.ndarray) else parts[0] for parts in columns]
-    return Solved(*joined)._replace(
-        seconds=clock.seconds,
+    arrays = [name for name, part in found[0]._asdict().items() if isinstance(part, np.ndarray)]
+    joined = {name: np.concatenate([getattr(solved, name) for solved in found]) for name in arrays}
+    return found[0]._replace(
+        **{**joined, "seconds": clock.seconds},
         in_time=all(solved.in_time for solved in found),
         polish_calls=sum(solved.polish_calls for solved in found),
     )
