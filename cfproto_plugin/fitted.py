@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -135,6 +137,16 @@ class Fitted:
             _tuning(model, splits=splits is not None),
             deviations=_deviations(columns, train),
         )
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """The sessions of the models, around a search."""
+        models = (self.classifier, self.guide.encoder, self.guide.autoencoder)
+        with ExitStack() as entered:
+            for model in models:
+                if isinstance(model, Adapted):
+                    entered.enter_context(model.session())
+            yield
 
     @property
     def probabilities(self) -> tuple[Array | None, Array | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -65,10 +66,14 @@ class Measures:
     def __init__(self, floors: Floors, task: Task, model: SearchModel) -> None:
         self.floors, self.task, self.model = floors, task, model
         self.reached = np.full((2, len(task)), np.nan)  # the best typicality and stability of valid points of a line
-        self.least = np.full(len(task), floors.least_typicality.least)
-        if floors.typicality is not None and floors.least_typicality.least:
-            own = self.typicality(task.rows.table, task.label)
-            self.least = np.fmin(self.least, own)  # an outlier need not become typical
+
+    @cached_property
+    def least(self) -> Array:
+        """(n,) the typicality that is asked for: an outlier need not become typical."""
+        least = np.full(len(self.task), self.floors.least_typicality.least)
+        if self.floors.typicality is None or not self.floors.least_typicality.least:
+            return least
+        return np.asarray(np.fmin(least, self.typicality(self.task.rows.table, self.task.label)))
 
     def shortfall(self, table: Array, row: Array, label: Array) -> Array:
         """By how much points (m, A) of lines (m,) and classes (m,) miss the floors; infinite if that breaks a rule."""

@@ -58,6 +58,7 @@ class Tuning:
     proof_seconds: float = 60.0  # of a row, where no time budget is given
     # memory
     cells: int = 16_000_000  # numbers of the largest array
+    lines: int = 1024  # that are searched together: with 20 columns they take some 0.3 GB, and fewer take longer
 
     @classmethod
     def of_trees(cls) -> Self:
