@@ -75,11 +75,13 @@ class Program:
         base = float(self.ensemble.base @ condition.weights)
         parts = [(leaf.value @ condition.weights, column) for leaf, column in self._trees]
         least = condition.least - base - self._fixed @ condition.weights
-        tolerance = _ROOM * max([1.0, *(abs(float(part)) for part, _ in parts)])
+        size = max([1.0, *(abs(float(part)) for part, _ in parts)])  # leaves of 1e15 are beyond HiGHS
+        tolerance = _ROOM * size
         slack, unit = rounding(self.ensemble, condition) + tolerance, self._exact_unit(condition)
         if unit / 2 > tolerance:  # ties are exact, and what is no tie differs by it at least
             slack = -unit / 2 if condition.strict else unit / 2
-        self._rows.append(({column: float(part) for part, column in parts if part}, float(least) - slack, np.inf))
+        terms = {column: float(part) / size for part, column in parts if part}
+        self._rows.append((terms, (float(least) - slack) / size, np.inf))
 
     def relate(self, relations: tuple[Linear, ...], moved: Mapping[int, Moved]) -> None:
         """Ask for linear relations; moved: the columns that have variables for how far they move."""

@@ -248,3 +248,17 @@ def test_certificates_hold_where_the_margin_nearly_is_zero(seed, base, spread):
         d = (points[model.predict(points) != found.original_class[i]] - x[i]) / x.std(axis=0)
         best = (0.1 * np.abs(d) + d**2).sum(axis=1).min(initial=np.inf)
         assert found.lower_bound[i] <= best * (1 + 1e-9), (i, found.message[i])
+
+
+def test_leaves_too_large_for_the_solver_prove_nothing_wrong():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 2))
+    options = {"n_estimators": 4, "max_depth": 3, "learning_rate": 1.0, "min_child_weight": 0, "reg_lambda": 0}
+    model = XGBClassifier(base_score=0.01, n_jobs=1, **options).fit(x, (x.sum(axis=1) + rng.normal(size=60) > 0) * 1)
+    leaves = model.get_booster().trees_to_dataframe().query("Feature == 'Leaf'").Gain.abs()
+    assert leaves.max() > 1e12
+    explainer = CounterfactualExplainer(model, search=SearchConfig.close(certify="optimal")).fit(x)
+    e, found = explainer.explain(x[:10]), explainer.certificate(x[:10])
+    assert e.found.all()
+    assert (found.lower_bound <= e.objective * (1 + 1e-9)).all()
+    assert not any("do not agree" in message for message in e.message)
