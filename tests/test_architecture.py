@@ -31,6 +31,7 @@ search.objective
 search.methods search.refine
 search.incumbent
 search.solve
+search.portions
 search.proofs
 search.several
 report files
@@ -47,7 +48,7 @@ cli
 """
 RANK = {part: rank for rank, line in enumerate(ALLOWED.split("\n")) for part in line.split()}
 SEARCH = {"task", "judge", "clock", "candidates", "targets", "intervals", "model", "plan", "tuning", "guide", "how"}
-SEARCH |= {"failures", "first", "floors", "copies", "typicality", "shortfall"}
+SEARCH |= {"failures", "first", "floors", "copies", "typicality", "shortfall", "lookup"}
 SEARCH |= {"noise", "boundary", "fingerprint", "parts", "training"}
 
 MODULES = {
