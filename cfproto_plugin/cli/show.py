@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cfproto_plugin.report import aligned, as_sentence, number_dtypes, plain_cell, ranked, value_text
+from cfproto_plugin.report.sentences import only_for
+from cfproto_plugin.report.words import classes_text, percent
 from cfproto_plugin.tables.cells import is_missing
 
 if TYPE_CHECKING:
@@ -24,15 +26,14 @@ def as_lines(explanation: Explanation) -> list[str]:
 
     The row and its classes stand on its first line. Beyond twenty changes the number of the others is named.
     """
-    lines = [("row", "class", "p", "feature", "before", "", "after")]
+    lines = [("row", "class", "p", "feature", "before", "", "after", "")]
     for line in explained(explanation):
-        classes = f"{line.original_class[0]} -> {line.counterfactual_class[0]}"
-        head = (str(line.row[0]), classes, f"{line.new_class_proba[1][0]:.2f}")
-        changes = [(str(c.feature), value_text(c.before), "->", value_text(c.after)) for c in ranked(line)]
+        head = (str(line.row[0]), classes_text(line, "->"), percent(float(line.new_class_proba[1][0])))
+        changes = [(str(c.feature), value_text(c.before), "->", value_text(c.after), only_for(c)) for c in ranked(line)]
         hidden = len(changes) - _CHANGES
         if hidden > 0:
-            changes = [*changes[:_CHANGES], (f"and {hidden} more", "", "", "")]
-        for at, change in enumerate(changes or [("(no change)", "", "", "")]):
+            changes = [*changes[:_CHANGES], (f"and {hidden} more", "", "", "", "")]
+        for at, change in enumerate(changes or [("(no change)", "", "", "", "")]):
             lines.append((*(head if at == 0 else ("", "", "")), *change))
     if len(lines) == 1:
         return []
@@ -73,7 +74,12 @@ def as_records(explanation: Explanation) -> list[dict[str, Any]]:
             "stability": _plain(line.stability[0]),
             "sentence": as_sentence(line),
             "changes": [
-                {"feature": change.feature, "before": _plain(change.before), "after": _plain(change.after)}
+                {
+                    "feature": change.feature,
+                    "before": _plain(change.before),
+                    "after": _plain(change.after),
+                    "needed_for": change.needed_for or None,
+                }
                 for change in ranked(line)
             ],
             "counterfactual": {name: values[at] for name, values in columns.items()} if line.found[0] else None,

@@ -60,8 +60,8 @@ def _widget_class() -> Any:
                 controls=[control.as_data() for control in controls],
                 about={
                     "row": f"Row {line.row[0]}",
-                    "from": str(line.original_class[0]),
-                    "to": str(new),
+                    "from": line.class_name(line.original_class[0]),
+                    "to": line.class_name(new),
                     "before": float(line.original_proba[0, self._new]),
                 },
             )
@@ -84,7 +84,7 @@ def _widget_class() -> Any:
             row = row_with(take(line.original, slice(0, 1)), self._controls, values, line.column_names)
             proba, label = line.source.probabilities(row)[0], int(line.source.labels(row)[0])
             return {
-                "label": str(line.classes[label]),
+                "label": line.class_name(line.classes[label]),
                 "other": bool(line.classes[label] != line.original_class[0]),
                 "proba": float(np.asarray(proba)[self._new]),
             }
