@@ -181,9 +181,10 @@ class Explanation(Answers):
         """Which columns change, how often, how far and in which direction, for all rows and by class.
 
         by: a column of the rows, a list of columns whose values are combined, or an array or Series of one value per
-        row: also for each of its groups, with the median distance and the share of rows without an answer. A Series is matched to a DataFrame by its index; by
-        position if they have no label in common; it is refused if it has only some of the labels. More than ten
-        different numbers are cut at their quartiles, missing values are a group of their own.
+        row: also for each of its groups, with the median distance and the share of rows without an answer. A Series is
+        matched to a DataFrame by its index; by position if they have no label in common; it is refused if it has only
+        some of the labels. More than ten different numbers are cut at their quartiles, missing values are a group of
+        their own.
         """
         return summarised(self, by)
 

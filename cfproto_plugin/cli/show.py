@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cfproto_plugin.helpers.kinds import load_pandas
 from cfproto_plugin.report import aligned, as_sentence, number_dtypes, plain_cell, ranked, value_text
 from cfproto_plugin.report.sentences import only_for
 from cfproto_plugin.report.words import classes_text, percent
@@ -52,10 +53,26 @@ def failures(explanation: Explanation) -> list[str]:
     return [f"{_rows(rows)}: {reason}" for reason, rows in reasons.items() if rows]
 
 
-def as_records(explanation: Explanation) -> list[dict[str, Any]]:
-    """One dictionary per line, of types that JSON has; missing values are None."""
+def table_of_changes(explanation: Explanation) -> Any:
+    """A pandas DataFrame with a line per change, largest first, and one without a feature for a line that has none."""
+    heads = ("row", "status", "original_class", "counterfactual_class")
+    found = []
+    for line in explanation:
+        head = [getattr(line, name)[0] for name in heads]
+        changes: list[Any] = [
+            (c.feature, value_text(c.before), value_text(c.after), c.needed_for) for c in ranked(line)
+        ]
+        found += [(*head, *change) for change in changes or [(None, None, None, None)]]
+    return load_pandas().DataFrame(found, columns=[*heads, "feature", "before", "after", "needed_for"])
+
+
+def as_records(explanation: Explanation, *, only_changed: bool = False) -> list[dict[str, Any]]:
+    """One dictionary per line, of types that JSON has; missing values are None.
+
+    only_changed: the counterfactual has its changed columns alone.
+    """
     before, after = explanation.new_class_proba
-    rows = explanation.counterfactual
+    rows, changed = explanation.counterfactual, explanation.is_changed
     columns = {
         name: [_plain(value, dtype) for value in rows[name].tolist()]
         for name, dtype in zip(rows.columns, number_dtypes(rows), strict=True)
@@ -82,7 +99,13 @@ def as_records(explanation: Explanation) -> list[dict[str, Any]]:
                 }
                 for change in ranked(line)
             ],
-            "counterfactual": {name: values[at] for name, values in columns.items()} if line.found[0] else None,
+            "counterfactual": {
+                name: values[at]
+                for (name, values), differs in zip(columns.items(), changed[at], strict=True)
+                if differs or not only_changed
+            }
+            if line.found[0]
+            else None,
         }
         for at, line in enumerate(explanation)
     ]

@@ -48,8 +48,8 @@ def _all_fixed(rules: Rules) -> str:
         "allowed": bool(rules.allowed or rules.grid.listed),
     }
     names = [rule for rule, is_given in given.items() if is_given]
-    data = "the training data, which knows one value of it"
-    return f"every column is fixed by {f'{" and ".join(names)}, or by ' if names else ''}{data}"
+    by = [" and ".join(names)] * bool(names) + ["the training data, which knows one value of it"]
+    return f"every column is fixed by {', or by '.join(by)}"
 
 
 def _named(rules: Rules, at: int) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from cfproto_plugin.errors import CfprotoError, InputError
 from cfproto_plugin.helpers.kinds import take
 from cfproto_plugin.integrations.notebook.controls import Control, controls_of, row_with
+from cfproto_plugin.report.texts import asset
 
 
 def what_if(explanation: Any, line: int = 0, features: Any = None) -> Any:
@@ -45,7 +46,7 @@ def _widget_class() -> Any:
         `number`: the class, whether it is another than the row's own, the probability of the new class, or an error.
         """
 
-        _esm = _text("what_if.js")
+        _esm = asset("dom.js") + _text("what_if.js")
         _css = _text("what_if.css")
         controls: Any = traitlets.List().tag(sync=True)
         about: Any = traitlets.Dict().tag(sync=True)

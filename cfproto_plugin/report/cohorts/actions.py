@@ -172,6 +172,8 @@ class _Cohort:
         chosen = ~(there | settled)
         self.own, self.numbers = own[chosen], explanation.row[first[chosen]]
         self.original = take(explanation.original, first[chosen])
+        none = np.zeros(0, dtype=int)
+        self.strict = source.floors(take(self.original, none), (), none).is_rule  # what falls short does not count
 
     @property
     def size(self) -> int:
@@ -257,7 +259,7 @@ def _search(cohort: _Cohort, steps: Sequence[Step], rows: Array, most: int) -> t
             least = reached + (_WORTH if best is not None else 0)
             if share[top] <= least or (best is not None and cohort.spent()):
                 break
-            counted = float(cohort.tried(level[top], rows)[0].mean())
+            counted = float(cohort.tried(level[top], rows)[0].mean() if cohort.strict else share[top])
             if counted > least:
                 best, reached = level[top], counted
                 break

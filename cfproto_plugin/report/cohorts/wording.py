@@ -72,7 +72,8 @@ def _actions_title(actions: Actions) -> str:
     if not len(actions):
         return f"No common change flips any of {rows} to {labels}{_late(actions)}"
     flip = f"{counted(len(actions), 'action')} {'flips' if len(actions) == 1 else 'flip'}"
-    return f"{flip} {percent(actions[-1].cumulative)} of {rows} to {labels}, every row confirmed by the model{_late(actions)}"
+    share = percent(actions[-1].cumulative)
+    return f"{flip} {share} of {rows} to {labels}, every row confirmed by the model{_late(actions)}"
 
 
 def _late(actions: Actions) -> str:
