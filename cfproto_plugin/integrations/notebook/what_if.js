@@ -107,6 +107,7 @@ function render({ model, el: root }) {
     return made;
   };
   root.classList.add("cfw");
+  root.addEventListener("keydown", (event) => event.stopPropagation()); /* JupyterLab would take the arrows for itself */
   root.append(el("div", { class: "cfw-head" }, about.row + ": what if?"), said,
     el("div", { class: "cfw-proba" }, el("span", {}, "probability of " + about.to), track, figure), ...rows,
     el("div", { class: "cfw-buttons" }, button("before", "As it is"), button("after", "Counterfactual")));

@@ -86,7 +86,7 @@ def _caption(line: Explanation, hidden: int, lanes: list[Lane] | None) -> str:
             parts.append("A bar in parts is a category: the longer a part, the more of them have that value.")
         parts.append("Each line has its own scale.")
     if purposes := only_in_words(line):
-        parts.append(f"* The model would say “{new}” without it: {' '.join(purposes)}")
+        parts.append(f"* Not needed for “{new}”: {' '.join(purposes)}")
     return " ".join([*parts, *([f"{counted(hidden, 'smaller change')} not shown."] if hidden else [])])
 
 
