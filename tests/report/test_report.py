@@ -341,7 +341,7 @@ def test_a_report_counts_lines_as_lines_and_rows_as_rows(tmp_path):
 def test_a_report_counts_one_as_one(tmp_path):
     e = replace(table(1), meta={"n_predict_calls": 1, "n_predicted_rows": 1})
     outline = Outline(write_report(e, tmp_path / "r.html").read_text(encoding="utf-8"))
-    assert "1 of 1|row explained|1|found|1|predict call|1|row predicted|" in outline.text
+    assert "1 of 1|row explained|1|found|2|changes in a typical answer|" in outline.text
 
 
 @pytest.mark.parametrize("status", ["not_found", "infeasible", "error"])
@@ -467,8 +467,8 @@ def test_the_report_is_one_file_with_every_row_and_a_summary(tmp_path):
         "13 of 13|rows explained|",
         "13|found|",
         "0.25|seconds|",
-        "4|predict calls|",
-        "1,234|rows predicted|",
+        "2|changes in a typical answer|",
+        "100 %|of answers change “weight”, more than any other|",
     ):
         assert words in outline.text
     assert "config beta|0.1|config method|auto|versions numpy|2.4.6|" in outline.text

@@ -68,7 +68,7 @@ class Control(NamedTuple):
         if isinstance(sent, bool) or not isinstance(sent, Real) or not math.isfinite(sent):
             raise InputError(f"{self.name} is {sent!r}; expected a number{' of days' * self.date}")
         for known in (self.before, self.after):  # exactly: a browser has no integers beyond 2^53
-            if not is_missing(known) and self.shown(known) == sent:
+            if not is_missing(known) and (number_of(known) if self.date else float(known)) == sent:
                 return known
         if self.date:
             base = self.after if is_missing(self.before) else self.before
