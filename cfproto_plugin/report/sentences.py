@@ -134,7 +134,7 @@ def how_in_words(how: How, *, label: Any, n_changes: int, cost: float, ruled: bo
     if how.method == "fallback" and ruled:
         route += _MOVED
     if math.isnan(before) or before == cost:
-        return f"class {label} reached {route}{_place(how)}"
+        return f"class {label} reached {route}"
     return f"class {label} reached {route}, then improved"
 
 
@@ -237,12 +237,9 @@ def _without(left_out: Sequence[str]) -> str:
 
 def _route(how: How) -> str:
     """The route that the search took; a method without words of its own is named. `how` itself has the numbers."""
+    if how.method in {"path", "latent"} and math.isinf(how.theta) and math.isnan(how.polished_from):
+        return "at an example of it"
     return _ROUTES.get(how.method, f"by {how.method}")
-
-
-def _place(how: How) -> str:
-    """Whether the point is the end of its path; nothing for other methods. Polishing leaves the path."""
-    return ", the example itself" if how.method in {"path", "latent"} and math.isinf(how.theta) else ""
 
 
 def why_not_in_words(

@@ -241,7 +241,7 @@ def test_columns_line_up():
     [
         (How("path", theta=3.2), "class 1 reached on the way to an example of it"),
         (How("latent", theta=1234.5), "class 1 reached on the way to an example of it"),
-        (How("path", theta=np.inf), "class 1 reached on the way to an example of it, the example itself"),
+        (How("path", theta=np.inf), "class 1 reached at an example of it"),
         (
             How("path", theta=3.2, polished_from=12.34),
             "class 1 reached on the way to an example of it, then improved",
