@@ -70,6 +70,7 @@ class Fitted:
     data: Any  # the training rows: a copy of the user's array or frame
     tuning: Tuning = field(default_factory=Tuning)
     deviations: Array | None = None  # (columns,) of the numbers of a table, NaN for categories; None for images
+    class_names: tuple[str, ...] | None = None  # what the user calls the classes, in their order
 
     @classmethod
     def learn(
@@ -152,6 +153,11 @@ class Fitted:
     def probabilities(self) -> tuple[Array | None, Array | None]:
         """What the probability of every class (k,) of an answer must be, and what is wished for; None for nothing."""
         return self.guide.floors.probabilities(self.config.min_proba, len(self.classes))
+
+    @property
+    def names(self) -> list[Any]:
+        """What messages call the classes: by the names that the user gave, else by their labels."""
+        return names_of(self.classes) if self.class_names is None else list(self.class_names)
 
     @property
     def said(self) -> Said:

@@ -36,6 +36,7 @@ search.proofs
 search.several
 report files
 integrations.shap integrations.notebook
+answers
 explanation
 fitted
 lines saving asking
@@ -53,7 +54,7 @@ SEARCH |= {"noise", "boundary", "fingerprint", "parts", "training"}
 
 MODULES = {
     *("explainer", "explanation", "fitted", "config", "features", "errors", "protocols", "hookspecs", "datasets"),
-    *("checks", "arguments", "asking", "call", "lines", "result", "saving"),
+    *("checks", "answers", "arguments", "asking", "call", "lines", "result", "saving"),
 }
 PACKAGES = {part for part in RANK if "." not in part} - MODULES - {CORE}
 PUBLIC = {CORE, f"{CORE}.protocols", f"{CORE}.errors", f"{CORE}.helpers"}  # what adapters see

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -90,7 +92,7 @@ def job(saved, source, tmp_path, tmp_path_factory):
     script.write_text(JOB)
 
     def start(sink, workers=2):
-        folder = f"/tmp/ray-{os.getpid()}-{len(started)}"  # noqa: S108 Ray's sockets need a short name
+        folder = tempfile.mkdtemp(prefix="ray-")  # not pytest's: Ray's sockets need a short name
         process = subprocess.Popen(
             [sys.executable, script, saved, source, sink, str(workers), folder],
             stdout=subprocess.PIPE,
@@ -108,6 +110,7 @@ def job(saved, source, tmp_path, tmp_path_factory):
             os.kill(pid, signal.SIGKILL)
         process.stdout.close()
         process.wait(30)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def of_session(leader, folder):
@@ -153,7 +156,7 @@ def test_an_actor_that_is_killed_changes_nothing_in_the_result(job, expected, tm
     sink = tmp_path / "answers"
     process = job(sink)
     wait_for(sink, 3, process)
-    victims = actors(process.pid, f"/tmp/ray-{os.getpid()}-0")  # noqa: S108
+    victims = actors(process.pid, process.args[-1])
     assert len(victims) == 2
     os.kill(victims[0], signal.SIGKILL)
     said, _ = process.communicate(timeout=SECONDS)
@@ -168,7 +171,7 @@ def test_a_job_that_is_stopped_goes_on_by_the_manifest(job, expected, saved, sou
     wait_for(sink, 3, process)
     process.send_signal(sign)
     process.wait(SECONDS)
-    for pid in of_session(process.pid, f"/tmp/ray-{os.getpid()}-0"):  # noqa: S108 what Ray left running
+    for pid in of_session(process.pid, process.args[-1]):  # what Ray left running
         os.kill(pid, signal.SIGKILL)
     time.sleep(0.5)
     done = {name: (sink / name).stat().st_mtime_ns for name in contents(sink)}
