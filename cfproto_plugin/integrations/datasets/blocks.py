@@ -21,12 +21,13 @@ from cfproto_plugin.integrations.datasets.loading import load_pyarrow
 SUFFIX = ".parquet"
 _ABOUT = b"cfproto"  # the key of what a file of answers says about itself
 _MAGIC = b"PAR1"
+_PIECE = 2**20  # bytes that are read at a time
 _ANSWERS = re.compile(r"(.+)-\d{5,}-\d{8,}\.parquet", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Block:
-    """Rows of a file. file: below the source. stamp: a checksum of its bytes. seen: its size and time of change."""
+    """Rows of a file. file: below the source. stamp: of its row group. seen: size and time of change of the file."""
 
     file: str
     stamp: str
@@ -67,11 +68,12 @@ def blocks_of(folder: Path, file: str, block_rows: int) -> Iterator[Block]:
     _check_footer(path)
     with load_pyarrow().parquet.ParquetFile(path) as opened:
         about = opened.metadata
-        sizes = [about.row_group(group).num_rows for group in range(about.num_row_groups)]
-    stamp = _stamp(path)
-    for group, size in enumerate(sizes):
-        for start in range(0, size, block_rows):
-            yield Block(file, stamp, seen, group, start, min(block_rows, size - start))
+        groups = [about.row_group(group) for group in range(about.num_row_groups)]
+        schema = opened.schema_arrow.to_string(show_schema_metadata=False)
+    for group, each in enumerate(groups):
+        stamp = _stamp(path, each, schema)
+        for start in range(0, each.num_rows, block_rows):
+            yield Block(file, stamp, seen, group, start, min(block_rows, each.num_rows - start))
 
 
 def types_in(folder: Path, file: str, names: Sequence[str]) -> dict[str, Any]:
@@ -127,10 +129,18 @@ def _check_footer(path: Path) -> None:
             raise InputError(f"{path.name} is no complete Parquet file: it was cut off, or has another format")
 
 
-def _stamp(path: Path) -> str:
-    """A checksum of all bytes: a changed value may leave size, statistics and footer of a file as they were."""
+def _stamp(path: Path, group: Any, schema: str) -> str:
+    """A checksum of the bytes of a row group: a changed value may leave size, statistics and footer as they were."""
+    found = hashlib.sha256(schema.encode())
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:32]
+        for at in range(group.num_columns):
+            chunk = group.column(at)
+            file.seek(min(filter(None, (chunk.dictionary_page_offset, chunk.data_page_offset))))
+            left = chunk.total_compressed_size
+            while left > 0 and (some := file.read(min(left, _PIECE))):
+                found.update(some)
+                left -= len(some)
+    return found.hexdigest()[:32]
 
 
 def _seen(path: Path) -> str:
