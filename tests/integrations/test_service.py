@@ -397,7 +397,6 @@ def test_an_answer_that_holds_no_probabilities_is_an_error_of_the_model(body):
         (404, {}),
         (401, {}),
         (302, {}),
-        (400, {}),
         (200, {"outputs": ["proba"]}),
         (200, {"outputs": [{"name": "proba", "shape": [1, 2], "data": [0.5, 0.5]}]}),
         (200, "nan"),
@@ -426,6 +425,23 @@ def test_a_predictor_that_answers_garbage_in_the_middle_is_502_at_once(explainer
             assert time.monotonic() - start < 10  # not all of the time that the request has
         state["good"] = 10**9
         assert asyncio.run(answered(served, loans(2)))[0].found.all()
+        served.close()
+
+
+def test_a_predictor_that_refuses_training_rows_too_is_502(explainer, tmp_path):
+    explainer.save(tmp_path / "explainer.zip", model="reference")
+    state = {"refuses": False}
+
+    def answer(number, body):
+        return (400, {"error": "no such zone"}) if state["refuses"] else as_v2(number, body)
+
+    with model_server(answer) as (address, _):
+        about = {"url": f"{address}/v2/models/m/infer"}
+        served = ExplainerService.load(tmp_path / "explainer.zip", limits={}, predictor=about)
+        state["refuses"] = True
+        with pytest.raises(ServiceError, match="no such zone") as raised:
+            asyncio.run(answered(served, loans(1)))
+        assert raised.value.status == 502
         served.close()
 
 
