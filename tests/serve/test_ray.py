@@ -28,9 +28,9 @@ from cfproto_plugin.integrations.datasets import explain_dataset, frames
 
 answers = frames.FrameExplainer.answers
 class Slow(frames.FrameExplainer):
-    def answers(self, frame):
+    def answers(self, frame, arrow=None):
         time.sleep(0.3)
-        return answers(self, frame)
+        return answers(self, frame, arrow)
 
 if __name__ == "__main__":
     saved, source, sink, workers, folder = sys.argv[1:]
