@@ -40,7 +40,7 @@ if __name__ == "__main__":
     from cfproto_plugin.integrations.datasets import job
     job.FrameExplainer = Slow
     report = explain_dataset(saved, source, sink, block_rows=10, workers=int(workers), engine="ray", progress=False)
-    print(report.blocks, report.rows, report.done_before, len(report.failed))
+    print("\\nREPORT", report.blocks, report.rows, report.done_before, len(report.failed), flush=True)
     ray.shutdown()
 """
 
@@ -77,8 +77,9 @@ def expected(saved, source, tmp_path_factory):
 
 
 def ended(said):
-    """What the job printed last; Ray prints too."""
-    return said.splitlines()[-1].split()
+    """What the job printed of its report; Ray prints too, also afterwards."""
+    (line,) = (line for line in said.splitlines() if line.startswith("REPORT "))
+    return line.split()[1:]
 
 
 def contents(sink):
