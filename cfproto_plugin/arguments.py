@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, TypeVar
 
 import numpy as np
 
-from cfproto_plugin.checks import is_count, is_number, shown
+from cfproto_plugin.checks import as_plain, is_count, is_number, shown
 from cfproto_plugin.config import SearchConfig
 from cfproto_plugin.errors import ConfigError, InputError, LineError, ModelError, did_you_mean
 from cfproto_plugin.features import Features
@@ -47,6 +47,30 @@ def check_parts(prototypes: Any, distance: Any) -> None:
             f"distance is {shown(distance)}; expected a name such as 'abdm', or a function of codes, n_categories, "
             "context and labels"
         )
+
+
+def check_class_names(names: Any) -> Any:
+    """A dict of label to name as it is, names one after the other as a tuple; the model says later which labels it has.
+
+    None for None.
+    """
+    if names is None:
+        return None
+    known = isinstance(names, Mapping)
+    if not known and (isinstance(names, str) or not isinstance(names, (Sequence, np.ndarray))):
+        raise ConfigError(
+            f"class_names is {shown(names)}; expected a dict of label to name, such as {{0: 'good', 1: 'bad'}}, or a "
+            "list of names in the order of the model's classes"
+        )
+    texts = list(names.values()) if known else [as_plain(name) for name in names]
+    for text in texts:
+        if not isinstance(text, str) or not text.strip():
+            raise ConfigError(f"class_names holds the name {shown(text)}; expected a text that is not empty")
+        if texts.count(text) > 1:
+            raise ConfigError(
+                f"class_names gives the name {text!r} to two classes; expected a name of its own for each"
+            )
+    return dict(names) if known else tuple(texts)
 
 
 def settings(given: Any, name: str, kind: type[_Kind]) -> _Kind:

@@ -15,12 +15,14 @@ from cfproto_plugin.fitted import Fitted
 from cfproto_plugin.helpers.kinds import library_of, names_of, take, to_pandas
 from cfproto_plugin.plugins import nearest_prototypes
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.report.source import Categories, Mixed, Outcome, PrototypePath, Step, Training
+from cfproto_plugin.report.source import Categories, FloorsMet, Mixed, Outcome, PrototypePath, Step, Training
 from cfproto_plugin.search.clock import Pace
 from cfproto_plugin.search.failures import ask, in_words
 from cfproto_plugin.search.first import takes
+from cfproto_plugin.search.floors import Measures
 from cfproto_plugin.search.methods.path import path_points
 from cfproto_plugin.search.model import Answer, SearchModel
+from cfproto_plugin.search.task import Task
 from cfproto_plugin.search.training import check_same
 from cfproto_plugin.tables.given import Given
 from cfproto_plugin.tables.space import FeatureSpace
@@ -202,6 +204,22 @@ class FittedSource:
                 labels[start + action, row] = np.where(failed, -1, answer.label)
                 proba[start + action, row] = answer.proba
         return Outcome(labels, proba, kept, moved)
+
+    def floors(self, original: Any, action: Sequence[Step], labels: Array) -> FloorsMet:
+        """By the measures of the search."""
+        fitted, known = self.fitted, self.fitted.guide.floors
+        is_rule = known.least_typicality.is_rule or known.least_stability.is_rule
+        if not known.any or not len(labels):
+            return FloorsMet(np.ones(len(labels), dtype=bool), is_rule)
+        given, model = self._unchanged(original)
+        space, each = self._ruled.on(given.columns), np.arange(len(given))
+        rows = space.rows(given.table)
+        own = model.answer(given.table, each).label
+        task = Task(
+            rows, np.ones((len(given), len(self.classes)), bool), each, own, space, fitted.config, fitted.tuning
+        )
+        table = stepped(space, rows, self._in_table(action))
+        return FloorsMet(Measures(known, task, model).shortfall(table, each, labels) <= 0, is_rule)
 
     def _in_table(self, steps: Sequence[Step]) -> list[tuple[int, str, float]]:
         """Steps of the user's columns as those of the table: codes for categories, days for dates."""

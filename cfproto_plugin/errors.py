@@ -20,6 +20,8 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
+_ALIKE = 0.75  # of difflib's ratio: two of three letters alike, 0.67, is another word
+
 
 class CfprotoError(Exception):
     """Base of all errors raised on purpose by this package.
@@ -88,13 +90,24 @@ def _restored(kind: type[CfprotoError], message: str, row: int | None, column: A
 
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:
-    """Return " Did you mean 'x'?" for the closest known name, or nothing."""
+    """Return " Did you mean 'x'?" for a known name that is a slip away, or nothing."""
     named = {str(k): k for k in known}
-    close = difflib.get_close_matches(str(name), named, n=1)
-    return f" Did you mean {named[close[0]]!r}?" if close else ""
+    close = _closest(str(name), named)
+    return f" Did you mean {named[close]!r}?" if close is not None else ""
 
 
 def is_meant(name: object, given: Iterable[object]) -> str:
     """Return " If 'x' is meant, rename it to 'name'." for a missing name and the closest one given, or nothing."""
-    close = difflib.get_close_matches(str(name), [str(k) for k in given], n=1)
-    return f" If {close[0]!r} is meant, rename it to {name!r}." if close else ""
+    close = _closest(str(name), [str(k) for k in given])
+    return f" If {close!r} is meant, rename it to {name!r}." if close is not None else ""
+
+
+def _closest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that a reader would take for this one: other capitals or spaces, a letter or two off."""
+    plain = {_plain(each): each for each in known}
+    close = difflib.get_close_matches(_plain(name), plain, n=1, cutoff=_ALIKE)
+    return plain[close[0]] if close else None
+
+
+def _plain(name: str) -> str:
+    return "".join(letter for letter in name.casefold() if letter.isalnum()) or name

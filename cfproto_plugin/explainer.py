@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
 from cfproto_plugin import saving
-from cfproto_plugin.arguments import check_call, check_models, check_parts, check_seed, settings
+from cfproto_plugin.arguments import check_call, check_class_names, check_models, check_parts, check_seed, settings
 from cfproto_plugin.asking import FittedSource
 from cfproto_plugin.call import Call, space_under
 from cfproto_plugin.checks import as_plain
@@ -27,10 +28,11 @@ from cfproto_plugin.plugins.versions import versions
 from cfproto_plugin.protocols import CategoryDistance, ModelAdapter, PrototypeProvider
 from cfproto_plugin.result import budget_record, explanation_of
 from cfproto_plugin.search.clock import Clock, Done, Progress, reporting
+from cfproto_plugin.search.portions import solve_in_portions
 from cfproto_plugin.search.proofs.certificate import Certificate
 from cfproto_plugin.search.proofs.certify import bounds, certify
 from cfproto_plugin.search.several import further_answers
-from cfproto_plugin.search.solve import solve
+from cfproto_plugin.search.targets import labels_for, names_for
 
 
 class CounterfactualExplainer:
@@ -42,6 +44,8 @@ class CounterfactualExplainer:
     prototypes: "auto" (the encoder if there is one, else k-d trees), a registered name, or a PrototypeProvider.
     distance: between categories: "abdm", "mvdm", "abdm-mvdm", a registered name, or a CategoryDistance.
     features: rules about the columns. search: settings of the search.
+    class_names: what texts, reports and pictures call the classes: a dict of label to name, or a list of names in the
+        order of the model's classes. Data keeps the labels; `target` takes either.
     seed: handed to plugins that draw random numbers; the built-in search draws none.
     """
 
@@ -56,6 +60,7 @@ class CounterfactualExplainer:
         distance: str | CategoryDistance = "abdm",
         features: Features | None = None,
         search: SearchConfig | None = None,
+        class_names: Mapping[Any, str] | Sequence[str] | None = None,
         seed: int = 0,
     ) -> None:
         check_models(model, adapter, encoder, autoencoder)
@@ -69,15 +74,15 @@ class CounterfactualExplainer:
         self.distance = distance
         self.features = settings(features, "features", Features)
         self.search = settings(search, "search", SearchConfig)
+        self.class_names = check_class_names(class_names)
         self.seed = int(seed)
         self.fitted_: Fitted | None = None
 
     def fit(self, X_train: Any, y: Any = None) -> Self:  # noqa: N803, ARG002 scikit-learn's names and habit
         """Learn columns, bounds and prototypes from training rows; their classes come from the model, y is not used."""
         models = Models.of(self.model, self.adapter, self.encoder, self.autoencoder, self.seed)
-        self.fitted_ = Fitted.learn(
-            X_train, models, self.features, self.search, self.prototypes, self.distance, self.seed
-        )
+        fitted = Fitted.learn(X_train, models, self.features, self.search, self.prototypes, self.distance, self.seed)
+        self.fitted_ = replace(fitted, class_names=names_for(self.class_names, fitted.classes))
         return self
 
     def explain(
@@ -107,7 +112,7 @@ class CounterfactualExplainer:
         check_call(n, time_budget, progress)
         call = self._begin(x, target, n, features)
         lines, todo, pace = call.lines, call.todo, call.model.pace
-        with reporting(as_plain(progress), "explaining") as show:
+        with fitted.session(), reporting(as_plain(progress), "explaining") as show:
             pace.deadline = np.inf if time_budget is None else start + time_budget
             settled = len(lines.given) - len(todo), len(np.unique(lines.group[lines.status == "found"]))
 
@@ -118,7 +123,7 @@ class CounterfactualExplainer:
             clock = Clock(len(todo), pace.deadline, lambda fraction: tick(fraction / n))
             guide, certifying = fitted.guide, fitted.config.certify
             judge = call.judge()
-            first, proofs = solve(judge, clock, guide), None
+            first, proofs = solve_in_portions(judge, clock, guide), None
             clock.found = int(first.good.sum())
             tick(1 / n)
             if certifying is not None:
@@ -127,7 +132,8 @@ class CounterfactualExplainer:
         for number, solved in enumerate(answers):
             lines.fill(todo + number, judge.task, solved, answers[0].good & (number > 0), call.model.raised)
         if proofs is not None:
-            lines.certify(todo, n, proofs)
+            lines.certify(todo, n, proofs, judge.task.hard_rules())
+        lines.mention_strangers()
         seconds = time.perf_counter() - start
         facts = {
             "versions": versions(self.model),
@@ -166,8 +172,9 @@ class CounterfactualExplainer:
         call = self._begin(x, target, 1, features)
         call.model.pace.deadline = np.inf if time_budget is None else start + time_budget
         clock = Clock(len(call.todo), call.model.pace.deadline)
-        proofs = bounds(call.judge(), clock, fitted.classifier)
-        return call.lines.certificate(call.todo, proofs, clock.seconds)
+        judge = call.judge()
+        proofs = bounds(judge, clock, fitted.classifier)
+        return call.lines.certificate(call.todo, proofs, clock.seconds, judge.task.hard_rules())
 
     def save(self, path: str | os.PathLike[str], *, model: How = "auto") -> Saved:
         """Write the fitted explainer without pickle: to a folder, or to one file if the name ends in .zip or .cfproto.
@@ -226,6 +233,7 @@ class CounterfactualExplainer:
     def _begin(self, x: Any, target: Any, n: int, features: Features | None) -> Call:
         """Read and predict the rows of a call under its rules."""
         fitted = require_fitted(self.fitted_)
+        target = labels_for(target, fitted.classes, fitted.class_names)
         if features is None:
             return Call.begin(fitted, fitted.space, x, target, n)
         space = space_under(settings(features, "features", Features), fitted, self.features)

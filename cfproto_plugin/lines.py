@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from cfproto_plugin.report.sentences import (
     how_in_words,
     none_in_words,
     proof_in_words,
+    stranger_in_words,
     why_not_in_words,
     wishes_in_words,
 )
@@ -23,6 +24,7 @@ from cfproto_plugin.search.judge import margin_of
 from cfproto_plugin.search.model import Answer
 from cfproto_plugin.search.proofs.certificate import Certificate
 from cfproto_plugin.search.proofs.certify import Proofs
+from cfproto_plugin.search.refine.needed import nothing_known
 from cfproto_plugin.search.solve import Solved
 from cfproto_plugin.search.targets import names_of
 from cfproto_plugin.search.task import Task
@@ -46,6 +48,7 @@ class Lines:
         self.fitted, self.given, self.allowed, self.group, self.intervals = fitted, given, allowed, group, intervals
         self.answer, self.original = Answer(*(part[group] for part in answer)), given.table[group]
         self.table = np.full_like(self.original, np.nan)
+        self.needed = nothing_known(self.original.shape)
         self.proba = np.full(self.answer.proba.shape, np.nan)
         self.label, self.prototype = np.full(n, -1), np.full(n, -1)
         self.status = np.full(n, "not_found", dtype=object)
@@ -97,7 +100,7 @@ class Lines:
         """
         good, trace, classes = solved.good, solved.trace, names_of(self.fitted.classes)
         self.table[at], self.proba[at], self.label[at] = solved.table, solved.proba, solved.label
-        self.distance[at], self.seconds[at] = solved.distance, solved.seconds
+        self.distance[at], self.seconds[at], self.needed[at] = solved.distance, solved.seconds, solved.needed
         self.prototype[at], self.steps[at] = trace["prototype"], trace["steps"]
         for mine, found in ((self.typicality, solved.typicality), (self.stability, solved.stability)):
             mine[at] = np.where(good, found, np.nan)
@@ -126,8 +129,19 @@ class Lines:
                 ruled=ruled,
             ) + self._unmet(i, solved)
 
-    def certify(self, first: Array, n: int, proofs: Proofs) -> None:
-        """Put in what is proved of the first lines (m,) of rows with n lines each.
+    def mention_strangers(self) -> None:
+        """Say of rows with a category that no training row has, and that the model took, that it is so."""
+        for at, attribute in enumerate(self.given.columns.attributes):
+            if attribute.levels is None or not attribute.unknown:
+                continue
+            known = len(attribute.levels) - attribute.unknown
+            strange = (self.original[:, at] >= known) & (self.status != "error")
+            for line in np.flatnonzero(strange):
+                value = attribute.levels[int(self.original[line, at])]
+                self.message[line] += "; " + stranger_in_words(attribute.name, value)
+
+    def certify(self, first: Array, n: int, proofs: Proofs, rules: Sequence[str]) -> None:
+        """Put in what is proved of the first lines (m,) of rows with n lines each, under these rules.
 
         Further answers of a row have to differ from the first: no more than its bound is known of them, and with theta
         not even that, because they have prototypes of their own.
@@ -143,7 +157,7 @@ class Lines:
             if proofs.infeasible[i] and self.label[line] < 0:
                 self.status[line : line + n], self.message[line : line + n] = (
                     "infeasible",
-                    none_in_words(names_of(self.fitted.classes[self.allowed[line]]), config.min_proba),
+                    none_in_words(self._wanted(self.allowed[line]), config.min_proba, rules),
                 )
                 continue
             self.message[line] += proof_in_words(
@@ -157,16 +171,15 @@ class Lines:
                 prototype=bool(config.theta),
             )
 
-    def certificate(self, at: Array, proofs: Proofs, seconds: Array) -> Certificate:
-        """What is proved of lines (m,), one per row; the others are settled already."""
+    def certificate(self, at: Array, proofs: Proofs, seconds: Array, rules: Sequence[str]) -> Certificate:
+        """What is proved of lines (m,), one per row, under these rules; the others are settled already."""
         classes, config = names_of(self.fitted.classes), self.fitted.config
         bound = np.where(self.status == "found", 0.0, np.where(self.status == "infeasible", np.inf, np.nan))
         exact, message = self.status == "found", self.message.copy()
         bound[at], exact[at] = proofs.bound, proofs.proved
         for i, line in enumerate(at):
-            wanted = [label for label, allowed in zip(classes, self.allowed[line], strict=True) if allowed]
             message[line] = certificate_in_words(
-                wanted,
+                self._wanted(self.allowed[line]),
                 float(proofs.bound[i]),
                 exact=bool(proofs.proved[i]),
                 complete=bool(proofs.complete[i]),
@@ -174,6 +187,7 @@ class Lines:
                 wrong=bool(proofs.wrong[i]),
                 left_out=(*proofs.left_out[i], *(["theta"] if config.theta else [])),
                 min_proba=config.min_proba,
+                rules=rules,
             )
         spent = np.zeros(len(self.group))
         spent[at] = seconds
@@ -196,11 +210,15 @@ class Lines:
 
     def _reached(self, solved: Solved, i: int, line: int) -> Any:
         """The class of an answer; for a target of probabilities the class that was asked for, and its probability."""
-        classes = names_of(self.fitted.classes)
+        classes = self.fitted.names
         if self.intervals is None:
             return classes[solved.label[i]]
         column = int(self.intervals.take(np.array([line])).best(solved.proba[[i]])[1][0])
         return f"{classes[column]} with probability {solved.proba[i, column]:.3g}"
+
+    def _wanted(self, allowed: Array) -> list[Any]:
+        """What messages call the allowed classes (k,)."""
+        return [name for name, is_allowed in zip(self.fitted.names, allowed, strict=True) if is_allowed]
 
     def margin(self) -> Array:
         """(n,) the probability of the new class minus the best other."""
@@ -210,11 +228,11 @@ class Lines:
         return np.where(self.label < 0, np.nan, self.proba[each, label] - others.max(axis=1))
 
     def _why_not(self, i: int, task: Task, solved: Solved, *, further: bool, raised: str | None) -> str:
-        wanted, least = names_of(self.fitted.classes[task.allowed[i]]), self.fitted.config.kappa
-        absent = all(label in self.fitted.absent for label in wanted)
+        labels, least = names_of(self.fitted.classes[task.allowed[i]]), self.fitted.config.kappa
+        wanted, absent = self._wanted(task.allowed[i]), all(label in self.fitted.absent for label in labels)
         least += self.fitted.noise_of(self.given.table.dtype).lead
         if task.intervals is not None:
-            wanted, absent, least = task.intervals.in_words(i, self.fitted.classes), False, 0.0
+            wanted, absent, least = task.intervals.in_words(i, self.fitted.names), False, 0.0
         return why_not_in_words(
             wanted,
             in_time=solved.in_time,

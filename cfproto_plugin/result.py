@@ -12,6 +12,7 @@ from cfproto_plugin.features import Features
 from cfproto_plugin.fitted import Fitted
 from cfproto_plugin.lines import Lines
 from cfproto_plugin.protocols import Array
+from cfproto_plugin.search.refine.needed import nothing_known
 from cfproto_plugin.search.targets import names_of
 
 
@@ -40,8 +41,10 @@ def explanation_of(lines: Lines, facts: dict[str, Any], features: Features | Non
         gap=lines.gap,
         typicality=lines.typicality,
         stability=lines.stability,
+        needed_for=_needed_for(lines),
         how=lines.how,
         classes=fitted.classes,
+        class_names=fitted.class_names,
         n_steps=lines.steps,
         seconds=lines.seconds + (seconds - lines.seconds.sum()) / len(lines.group),
         row=lines.group,
@@ -85,6 +88,19 @@ def _in_order_of(order: Any, fitted: Fitted) -> tuple[tuple[str, ...] | None, Ar
         return None if names is None else tuple(map(str, names)), deviations
     places = [names.index(name) for name in order]
     return tuple(map(str, order)), None if deviations is None else deviations[places]
+
+
+def _needed_for(lines: Lines) -> Array:
+    """What each change is needed for, by the columns of the user's rows: (n, columns), (n, 0) for images."""
+    columns, order = lines.fitted.space.columns, lines.given.order
+    if len(columns.shape) > 1:
+        return nothing_known((len(lines.group), 0))
+    found = nothing_known((len(lines.group), columns.shape[0]))
+    for at, attribute in enumerate(columns.attributes):
+        found[:, attribute.sources] = lines.needed[:, [at]]
+    if columns.names is None or order is None:
+        return found
+    return found[:, [columns.names.index(name) for name in order]]
 
 
 def _named(classes: Array, columns: Array) -> Array:

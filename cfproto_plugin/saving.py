@@ -21,8 +21,12 @@ from cfproto_plugin.files.record import Record, Saved, write_record
 from cfproto_plugin.fitted import Fitted, Models
 from cfproto_plugin.plugins import adapted
 from cfproto_plugin.protocols import Array
+from cfproto_plugin.search.targets import names_for
 
-_SETTINGS = ("model", "adapter", "encoder", "autoencoder", "prototypes", "distance", "features", "search", "seed")
+_SETTINGS = (
+    *("model", "adapter", "encoder", "autoencoder", "prototypes", "distance", "features", "search"),
+    *("class_names", "seed"),
+)
 _TRANSFORMS = ("encoder", "autoencoder")
 _EXAMPLES = 8  # training rows by which an encoder or autoencoder is known
 _ROUNDING = 1e-5  # relative difference of their outputs that another machine or version may make
@@ -62,6 +66,7 @@ def save(settings: dict[str, Any], fitted: Fitted, path: Path, how: How) -> Save
     difference = fitted.difference(fitted.classifier)
     if difference is not None:
         raise ModelError(f"the model changed after explainer.fit: {difference}. Call explainer.fit again, then save")
+    settings = {**settings, "class_names": fitted.class_names}
     record = Record(**settings, data=fitted.data, said=fitted.said, examples={})
     record = replace(record, examples=_examples(record, fitted))
     saved = write_record(path, record, how, _differences(record, fitted))
@@ -85,7 +90,8 @@ def load(path: Path, handed: Handed, max_bytes: int) -> tuple[dict[str, Any], Fi
             raise ModelError(f"this is not the {role} that the explainer was fitted with: {difference}. Pass that one.")
     learn = partial(Fitted.learn, record.data, models, record.features, record.search, record.prototypes)
     try:
-        return settings, learn(record.distance, record.seed, record.said)
+        fitted = learn(record.distance, record.seed, record.said)
+        return settings, replace(fitted, class_names=names_for(record.class_names, fitted.classes))
     except CfprotoError:
         raise
     except Exception as error:

@@ -86,8 +86,9 @@ def _functions(module: Any, title: str, intro: str) -> str:
 
 def _part(item: type, intro: str) -> str:
     """A class: its parameters or fields, its docstring as a list, and its public methods."""
-    parts = [f"## {item.__name__}\n\n{intro}\n", _code(_called(item)), _listed(item)]
-    for name, member in vars(item).items():
+    own = [base for base in item.__mro__[::-1] if base.__module__.startswith("cfproto_plugin")]
+    parts = [f"## {item.__name__}\n\n{intro}\n", _code(_called(item)), *(_listed(base) for base in own[::-1])]
+    for name, member in ((name, member) for base in own for name, member in vars(base).items()):
         method = getattr(member, "__func__", member)  # of a classmethod
         if isinstance(method, property) and _is_method(name, method):
             parts.append(_function(method))

@@ -31,10 +31,12 @@ search.objective
 search.methods search.refine
 search.incumbent
 search.solve
+search.portions
 search.proofs
 search.several
 report files
 integrations.shap integrations.notebook
+answers
 explanation
 fitted
 lines saving asking
@@ -47,12 +49,12 @@ cli
 """
 RANK = {part: rank for rank, line in enumerate(ALLOWED.split("\n")) for part in line.split()}
 SEARCH = {"task", "judge", "clock", "candidates", "targets", "intervals", "model", "plan", "tuning", "guide", "how"}
-SEARCH |= {"failures", "first", "floors", "copies", "typicality", "shortfall"}
+SEARCH |= {"failures", "first", "floors", "copies", "typicality", "shortfall", "lookup"}
 SEARCH |= {"noise", "boundary", "fingerprint", "parts", "training"}
 
 MODULES = {
     *("explainer", "explanation", "fitted", "config", "features", "errors", "protocols", "hookspecs", "datasets"),
-    *("checks", "arguments", "asking", "call", "lines", "result", "saving"),
+    *("checks", "answers", "arguments", "asking", "call", "lines", "result", "saving"),
 }
 PACKAGES = {part for part in RANK if "." not in part} - MODULES - {CORE}
 PUBLIC = {CORE, f"{CORE}.protocols", f"{CORE}.errors", f"{CORE}.helpers"}  # what adapters see
@@ -67,7 +69,7 @@ PROTOCOLS = {"ModelAdapter", "GradientAdapter", "Capabilities", "PrototypeProvid
 CAPABILITIES = {
     *("vjp", "quick", "trees", "thresholds", "labels", "classes", "accepts_frames", "feature_names", "max_rows"),
     "fixed_rows",
-    *("row_by_row", "scores", "scored"),
+    *("row_by_row", "scores", "scored", "session"),
     *("space", "cfproto_origin"),
 }
 

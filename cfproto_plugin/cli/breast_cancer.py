@@ -9,6 +9,8 @@ import numpy as np
 
 from cfproto_plugin.errors import ModelError
 from cfproto_plugin.report import aligned, as_sentence, counted, ranked, value_text, write_report
+from cfproto_plugin.report.sentences import only_for
+from cfproto_plugin.report.words import percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,8 +30,8 @@ def run(rows: int, output: Path, say: Callable[[str], object]) -> Explanation:
     model, train, test, labels = _trained()
     accuracy = np.mean(model.predict(test) == labels)
     say(
-        f"Boosted trees on the Breast Cancer data: {len(train)} rows to learn, {accuracy:.0%} right on {len(test)} "
-        "others.\n"
+        f"Boosted trees on the Breast Cancer data: {len(train)} rows to learn, {percent(accuracy)} right on "
+        f"{len(test)} others.\n"
     )
     explainer = CounterfactualExplainer(model).fit(train)
     explanation = explainer.explain(test[:rows])
@@ -76,13 +78,13 @@ def _verdict(model: Any, explanation: Explanation) -> str:
 
 def _lines(line: Explanation) -> list[str]:
     """The classes of one row and a table of its changes."""
-    heading = f"row {line.row[0]}: {line.original_class[0]} ({line.original_proba.max():.0%})"
+    heading = f"row {line.row[0]}: {line.original_class[0]} ({percent(float(line.original_proba.max()))})"
     if line.counterfactual_class[0] is None:
         return [f"{heading}, {line.status[0]}: {line.message[0]}"]
-    heading += f" -> {line.counterfactual_class[0]} ({line.counterfactual_proba.max():.0%})"
+    heading += f" -> {line.counterfactual_class[0]} ({percent(float(line.counterfactual_proba.max()))})"
     changes = ranked(line)
-    rows = [(str(c.feature), value_text(c.before), "->", value_text(c.after)) for c in changes[:_SHOWN]]
-    table = aligned([("feature", "before", "", "after"), *rows], right=(1, 3))
+    rows = [(str(c.feature), value_text(c.before), "->", value_text(c.after), only_for(c)) for c in changes[:_SHOWN]]
+    table = aligned([("feature", "before", "", "after", ""), *rows], right=(1, 3))
     hidden = len(changes) - len(rows)
     rest = [f"  and {counted(hidden, 'smaller change')}"] if hidden else []
     said = textwrap.wrap(as_sentence(line), _WIDTH)

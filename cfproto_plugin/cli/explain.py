@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from cfproto_plugin.cli.fitting import FILE, explainer_options, fitted, several, working
 from cfproto_plugin.cli.saved import saved_explainer
-from cfproto_plugin.cli.show import as_lines, as_records, explained, failures
+from cfproto_plugin.cli.show import as_lines, as_records, explained, failures, table_of_changes
 from cfproto_plugin.cli.tables import TABLES, check_format, suffix_of, write_table
 from cfproto_plugin.cli.targets import TARGET, asked_classes
 from cfproto_plugin.errors import InputError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _OUTPUTS = (*TABLES, ".json", ".html")
 _WITH_SAVED = {  # options that can be given with a saved explainer
     *("explainer", "model", "rows", "output", "as_json", "limit", "drop", "target", "n", "time_budget", "progress"),
-    "trusted",
+    *("only_changed", "trusted"),
 }
 _EXAMPLES = """\b
 Examples:
@@ -33,6 +33,8 @@ Examples:
       --immutable sex,race --increasing age --range age=17:90 -o answers.csv
   cfproto explain pipeline.joblib --train train.parquet --rows rejected.csv \\
       --target granted --rules rules.toml -o report.html
+  cfproto explain model.json --train train.csv --rows new.csv \\
+      --categorical auto --class-names 0=good,1=bad --only-changed -o changes.csv
   cfproto explain mypackage.models:load --train train.csv --rows new.csv --json
   cfproto explain --explainer explainer.zip --rows new.csv
 \b
@@ -66,6 +68,11 @@ Exit status:
     help="File to write: .csv, .csv.gz, .parquet, .json or .html. Without it the changes are printed.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list, one object per counterfactual.")
+@click.option(
+    "--only-changed",
+    is_flag=True,
+    help="Write what changes and nothing else: a line per change in a table, changed columns alone in --json.",
+)
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Explain only the first N rows.")
 @several("--drop", "drop", "COLUMN,...", "Leave out what is no feature, such as the target.")
 @TARGET
@@ -95,9 +102,11 @@ def command(context: click.Context, /, **given: Any) -> None:
             progress=given["progress"],
         )
         if given["output"]:
-            _write(explanation, given["output"], f"Counterfactuals of {given['rows'].name}")
+            title = f"Counterfactuals of {given['rows'].name}"
+            _write(explanation, given["output"], title, only_changed=given["only_changed"])
     if given["as_json"]:
-        click.echo(json.dumps(as_records(explanation), indent=2, ensure_ascii=False, allow_nan=False))
+        records = as_records(explanation, only_changed=given["only_changed"])
+        click.echo(json.dumps(records, indent=2, ensure_ascii=False, allow_nan=False))
     elif not given["output"]:
         for line in as_lines(explanation):
             click.echo(line)
@@ -109,7 +118,9 @@ def _check_output(given: dict[str, Any]) -> None:
     output = given["output"]
     if output is None:
         return
-    suffix_of(output, _OUTPUTS, "the output")
+    suffix = suffix_of(output, _OUTPUTS, "the output")
+    if given["only_changed"] and suffix not in TABLES:
+        raise InputError(f"--only-changed is for tables and --json; {str(output)!r} holds whole answers. Leave it out")
     check_format(output)
     if not output.parent.is_dir():
         raise InputError(f"the output {str(output)!r} cannot be written: there is no folder {str(output.parent)!r}")
@@ -134,7 +145,7 @@ def _ready(context: click.Context, given: dict[str, Any]) -> tuple[Counterfactua
     return saved_explainer(given)
 
 
-def _write(explanation: Explanation, output: Path, title: str) -> None:
+def _write(explanation: Explanation, output: Path, title: str, *, only_changed: bool) -> None:
     suffix = suffix_of(output, _OUTPUTS, "the output")
     if suffix == ".json":
         output.write_text(explanation.to_json(), encoding="utf-8")
@@ -143,7 +154,7 @@ def _write(explanation: Explanation, output: Path, title: str) -> None:
 
         write_report(explanation, output, title=title)
     else:
-        write_table(as_table(explanation), output)
+        write_table(table_of_changes(explanation) if only_changed else as_table(explanation), output)
 
 
 def _say(explanation: Explanation, output: Path | None) -> int:

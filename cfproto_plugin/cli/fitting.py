@@ -80,8 +80,9 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         "categorical",
         "COLUMN,...",
         "Numbers without an order; text is found by itself. A text column named here gets the pandas dtype category, "
-        "for models trained on it.",
+        "for models trained on it; auto names all text columns.",
     ),
+    several("--class-names", "class_names", "LABEL=NAME,...", "What texts and reports call the classes."),
     click.option("--rules", type=FILE, help="A TOML file of rules and settings; flags add to it and win."),
     click.option("--preset", type=click.Choice([*PRESETS]), help="Settings that go together; options and --rules win."),
     click.option("--max-changes", type=int, metavar="N", help="At most N columns change."),
@@ -118,8 +119,11 @@ def fitted(given: Mapping[str, Any]) -> tuple[CounterfactualExplainer, Any]:
     model = load_model(given["model"], warn)
     made = adapted(model, given["adapter"], seed=given["seed"])
     train, rows = _tables(given, model, made)
-    features = rule_files.make_features(rules, given, train)
     texts = [name for name in train.columns if is_text(train[name])]
+    if "auto" in given["categorical"] and "auto" not in train.columns:  # as XGBoost's own categories are
+        others = [text for text in given["categorical"] if text != "auto"]
+        given = {**given, "categorical": [*others, *texts]}
+    features = rule_files.make_features(rules, given, train)
     named = [name for name in texts if name in features.categorical]
     explainer = CounterfactualExplainer(
         model,
@@ -128,6 +132,7 @@ def fitted(given: Mapping[str, Any]) -> tuple[CounterfactualExplainer, Any]:
         distance=given["distance"],
         features=features,
         search=search,
+        class_names=rule_files.class_names(given["class_names"]),
         seed=given["seed"],
     )
     try:
@@ -137,7 +142,10 @@ def fitted(given: Mapping[str, Any]) -> tuple[CounterfactualExplainer, Any]:
         if not foreign and not isinstance(error, ModelError):
             raise
         text = f"the model cannot predict the rows of {given['train']}: {reason(error)}" if foreign else str(error)
-        hint = "If the model was trained on columns of the pandas dtype category, name them with --categorical."
+        hint = (
+            "If the model was trained on columns of the pandas dtype category, name them with --categorical; "
+            "--categorical auto names all columns of text."
+        )
         raise InputError(f"{text}\n{hint}" if named != texts else text) from error
 
 

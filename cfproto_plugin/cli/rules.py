@@ -6,6 +6,7 @@ A flag adds to the file. Where both speak of the same column or the same setting
 from __future__ import annotations
 
 import math
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
@@ -98,6 +99,17 @@ def _check_names(given: Iterable[str], known: Iterable[str], where: str) -> None
 def column_names(texts: Sequence[str], columns: Sequence[str]) -> list[str]:
     """Columns, several of them between commas; a column may have a comma in its name."""
     return [name for text in texts for name in ([text] if text in columns else map(str.strip, text.split(",")))]
+
+
+def class_names(texts: Sequence[str]) -> dict[str, str] | None:
+    """Names by label from "0=good,1=bad"; a name may have a comma, and "=", if no label follows. None for none."""
+    found: dict[str, str] = {}
+    for part in (part for text in texts for part in re.split(r",(?=[^,=]+=)", text)):
+        label, equals, name = (piece.strip() for piece in part.partition("="))
+        if not equals or not label or not name:
+            raise ConfigError(f"--class-names {part}: expected LABEL=NAME, such as 0=good,1=bad")
+        found[label] = name
+    return found or None
 
 
 def _assignment(text: str, columns: Sequence[str], field: str) -> tuple[str, str]:

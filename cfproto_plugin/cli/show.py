@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cfproto_plugin.helpers.kinds import load_pandas
 from cfproto_plugin.report import aligned, as_sentence, number_dtypes, plain_cell, ranked, value_text
+from cfproto_plugin.report.sentences import only_for
+from cfproto_plugin.report.words import classes_text, percent
 from cfproto_plugin.tables.cells import is_missing
 
 if TYPE_CHECKING:
@@ -24,15 +27,14 @@ def as_lines(explanation: Explanation) -> list[str]:
 
     The row and its classes stand on its first line. Beyond twenty changes the number of the others is named.
     """
-    lines = [("row", "class", "p", "feature", "before", "", "after")]
+    lines = [("row", "class", "p", "feature", "before", "", "after", "")]
     for line in explained(explanation):
-        classes = f"{line.original_class[0]} -> {line.counterfactual_class[0]}"
-        head = (str(line.row[0]), classes, f"{line.new_class_proba[1][0]:.2f}")
-        changes = [(str(c.feature), value_text(c.before), "->", value_text(c.after)) for c in ranked(line)]
+        head = (str(line.row[0]), classes_text(line, "->"), percent(float(line.new_class_proba[1][0])))
+        changes = [(str(c.feature), value_text(c.before), "->", value_text(c.after), only_for(c)) for c in ranked(line)]
         hidden = len(changes) - _CHANGES
         if hidden > 0:
-            changes = [*changes[:_CHANGES], (f"and {hidden} more", "", "", "")]
-        for at, change in enumerate(changes or [("(no change)", "", "", "")]):
+            changes = [*changes[:_CHANGES], (f"and {hidden} more", "", "", "", "")]
+        for at, change in enumerate(changes or [("(no change)", "", "", "", "")]):
             lines.append((*(head if at == 0 else ("", "", "")), *change))
     if len(lines) == 1:
         return []
@@ -51,10 +53,26 @@ def failures(explanation: Explanation) -> list[str]:
     return [f"{_rows(rows)}: {reason}" for reason, rows in reasons.items() if rows]
 
 
-def as_records(explanation: Explanation) -> list[dict[str, Any]]:
-    """One dictionary per line, of types that JSON has; missing values are None."""
+def table_of_changes(explanation: Explanation) -> Any:
+    """A pandas DataFrame with a line per change, largest first, and one without a feature for a line that has none."""
+    heads = ("row", "status", "original_class", "counterfactual_class")
+    found = []
+    for line in explanation:
+        head = [getattr(line, name)[0] for name in heads]
+        changes: list[Any] = [
+            (c.feature, value_text(c.before), value_text(c.after), c.needed_for) for c in ranked(line)
+        ]
+        found += [(*head, *change) for change in changes or [(None, None, None, None)]]
+    return load_pandas().DataFrame(found, columns=[*heads, "feature", "before", "after", "needed_for"])
+
+
+def as_records(explanation: Explanation, *, only_changed: bool = False) -> list[dict[str, Any]]:
+    """One dictionary per line, of types that JSON has; missing values are None.
+
+    only_changed: the counterfactual has its changed columns alone.
+    """
     before, after = explanation.new_class_proba
-    rows = explanation.counterfactual
+    rows, changed = explanation.counterfactual, explanation.is_changed
     columns = {
         name: [_plain(value, dtype) for value in rows[name].tolist()]
         for name, dtype in zip(rows.columns, number_dtypes(rows), strict=True)
@@ -73,10 +91,21 @@ def as_records(explanation: Explanation) -> list[dict[str, Any]]:
             "stability": _plain(line.stability[0]),
             "sentence": as_sentence(line),
             "changes": [
-                {"feature": change.feature, "before": _plain(change.before), "after": _plain(change.after)}
+                {
+                    "feature": change.feature,
+                    "before": _plain(change.before),
+                    "after": _plain(change.after),
+                    "needed_for": change.needed_for or None,
+                }
                 for change in ranked(line)
             ],
-            "counterfactual": {name: values[at] for name, values in columns.items()} if line.found[0] else None,
+            "counterfactual": {
+                name: values[at]
+                for (name, values), differs in zip(columns.items(), changed[at], strict=True)
+                if differs or not only_changed
+            }
+            if line.found[0]
+            else None,
         }
         for at, line in enumerate(explanation)
     ]

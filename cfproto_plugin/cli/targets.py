@@ -24,7 +24,9 @@ def asked_classes(explainer: CounterfactualExplainer, target: tuple[str, ...]) -
     """The classes of these names, 1 and "1" look the same on a command line; or the probabilities that they ask for."""
     if not target or explainer.fitted_ is None:
         return None
-    known = {str(label): label for label in explainer.fitted_.classes.tolist()}
+    fitted = explainer.fitted_
+    known = {str(label): label for label in fitted.classes.tolist()}
+    known = {**dict(zip(map(str, fitted.names), fitted.classes.tolist(), strict=True)), **known}
     asked = [None if text in known else _INTERVAL.fullmatch(text) for text in target]
     if not any(asked):
         return [known.get(label, label) for label in target]

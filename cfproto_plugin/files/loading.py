@@ -92,6 +92,7 @@ class _Reading:
             self._content["settings"],
             "settings",
             ("seed", "adapter", "prototypes", "distance", "features", "search"),
+            ("class_names",),
         )
         features = self._features(settings["features"])
         search = self._made(SearchConfig, self._decoded(settings["search"], "the settings of the search"))
@@ -106,6 +107,7 @@ class _Reading:
             **parts,
             features=features,
             search=search,
+            class_names=self._class_names(settings.get("class_names")),
             seed=settings["seed"],
             data=data,
             said=said,
@@ -122,6 +124,13 @@ class _Reading:
             for at, each in enumerate(found["relations"])
         )
         return self._made(Features, {**self._decoded(found, "the rules"), "relations": relations})
+
+    def _class_names(self, found: Any) -> tuple[str, ...] | None:
+        if found is None:
+            return None
+        if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+            raise self._damaged(f"the names of the classes are {str(found)[:80]}; expected texts")
+        return tuple(found)
 
     def _part(self, found: Any, name: str) -> Any:
         """The adapter, prototypes or distance: a registered name, or what the user hands over."""
@@ -182,8 +191,9 @@ class _Reading:
     def _name(self, found: Any) -> Any:
         return self._entries(found, "a reference", ("reference",))["reference"]
 
-    def _entries(self, found: Any, what: str, names: Sequence[str]) -> dict[str, Any]:
-        if not isinstance(found, dict) or set(found) != set(names):
+    def _entries(self, found: Any, what: str, names: Sequence[str], may: Sequence[str] = ()) -> dict[str, Any]:
+        """The entries of these names, and those that it may have."""
+        if not isinstance(found, dict) or set(found) - set(may) != set(names):
             raise self._damaged(f"{what} is {str(found)[:80]}; expected {', '.join(names)}")
         return found
 

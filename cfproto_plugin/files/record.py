@@ -42,6 +42,7 @@ class Record:
     distance: Any
     features: Features
     search: SearchConfig
+    class_names: tuple[str, ...] | None
     seed: int
     data: Any  # the training rows
     said: Said
@@ -114,6 +115,8 @@ def _in_words(notes: Mapping[str, Any], parts: Mapping[str, Part]) -> dict[str, 
 def _settings(record: Record, names: Names) -> dict[str, Any]:
     """The settings; functions and objects by name."""
     found: dict[str, Any] = {"seed": record.seed}
+    if record.class_names is not None:  # left out else: older versions read the file too
+        found["class_names"] = list(record.class_names)
     for name in ("adapter", "prototypes", "distance"):
         value = getattr(record, name)
         found[name] = value if value is None or isinstance(value, str) else {"reference": names.of(value)}

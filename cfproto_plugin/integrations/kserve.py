@@ -55,10 +55,7 @@ class CounterfactualModel(Model):  # type: ignore[misc]  # KServe is not seen by
         headers = headers or {}
         request_id = headers.get("x-request-id", "")
         try:
-            declared = headers.get("content-length", "")
-            self.service.limits.check_size(0, int(declared) if declared.isdigit() else None)
-            rows = self.service.reader.from_records(_object(payload, "the request").get("instances"))
-            params = _object(payload.get("explain_parameters") or {}, "explain_parameters")
+            rows, params = self.service.read(lambda: self._asked(payload, headers), request_id=request_id, log=log)
             found, _ = await self.service.explain(rows, params, request_id=request_id, log=log)
             return {"explanations": json.loads(as_json(as_answers(found)))}
         except Exception as error:
@@ -68,6 +65,15 @@ class CounterfactualModel(Model):  # type: ignore[misc]  # KServe is not seen by
             if told.status == HTTPStatus.INTERNAL_SERVER_ERROR:
                 log.exception("failed request_id=%s", safe(request_id))
             raise HTTPException(int(told.status), str(told)) from error
+
+    def _asked(self, payload: Any, headers: Mapping[str, str]) -> tuple[Any, Mapping[str, Any]]:
+        """Rows and `explain_parameters`."""
+        declared = headers.get("content-length", "")
+        size = int(declared) if declared.isdigit() else len(as_json(payload))  # a body in chunks does not say its size
+        self.service.limits.check_size(0, size)
+        rows = self.service.reader.from_records(_object(payload, "the request").get("instances"))
+        params = payload.get("explain_parameters")
+        return rows, {} if params is None else _object(params, "explain_parameters")
 
     async def predict(self, payload: Any, headers: Any = None, response_headers: Any = None) -> Any:
         """Passed on to the predictor, as every explainer of KServe does."""
@@ -93,8 +99,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     predictor = None
     if given.predictor_host:
+        if given.predictor_protocol not in _PATHS:
+            parser.error(f"--predictor_protocol is {given.predictor_protocol}; expected {' or '.join(_PATHS)}")
         path = _PATHS[given.predictor_protocol].format(given.model_name)
-        predictor = {"url": f"http://{given.predictor_host}/{path}", **given.remote}
+        scheme = "https" if given.predictor_use_ssl else "http"
+        predictor = {"url": f"{scheme}://{given.predictor_host}/{path}", **given.remote}
     model = CounterfactualModel(
         given.model_name, given.explainer, limits=given.limits, predictor=predictor, trusted=given.trust
     )

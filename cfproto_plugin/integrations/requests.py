@@ -100,7 +100,7 @@ def read_preset(name: str | None, search: SearchConfig) -> SearchConfig | None:
     """The settings with those of a preset in their place; None without a preset."""
     if name is None:
         return None
-    if name not in PRESETS:
+    if not isinstance(name, str) or name not in PRESETS:
         raise ConfigError(
             f"preset is {shown(name)}; expected one of {', '.join(PRESETS)}.{did_you_mean(name, PRESETS)}"
         )

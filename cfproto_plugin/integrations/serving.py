@@ -38,6 +38,12 @@ class ServedExplainer:
             progress=False,
         )
 
+    def forget(self, preset: Any) -> None:
+        """Fit the explainer with this preset anew when it is asked for again."""
+        if isinstance(preset, str):
+            with self._fitting:
+                self._presets.pop(preset, None)
+
     def _with(self, preset: str | None) -> CounterfactualExplainer:
         search = read_preset(preset, self.explainer.search)
         if preset is None or search is None:
@@ -45,7 +51,7 @@ class ServedExplainer:
         with self._fitting:
             if preset not in self._presets:
                 self._presets[preset] = _fitted_with(search, self.explainer)
-        return self._presets[preset]
+            return self._presets[preset]
 
 
 def known(explainer: CounterfactualExplainer) -> Fitted:

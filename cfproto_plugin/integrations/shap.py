@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cfproto_plugin.errors import InputError
-from cfproto_plugin.helpers.kinds import cells_of
+from cfproto_plugin.helpers.kinds import cells_of, library_of, take, to_pandas
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.report.contributions import LineContributions, contributions_of
 from cfproto_plugin.report.subsets import active_column
@@ -46,6 +46,18 @@ def as_shap(explanation: Any, values: str, samples: int, seed: int) -> Any:
     if values == "delta":
         return _of_deltas(shap, explanation)
     return _of_contributions(shap, explanation, contributions_of(explanation, samples, seed))
+
+
+def background_of(explanation: Any) -> Any:
+    """The counterfactuals that there are, as background data: an array, or a pandas frame with the dtypes of x."""
+    lines = np.flatnonzero(explanation.found)
+    if not len(lines):
+        raise InputError("no line has a counterfactual, and so there is no background")
+    rows, original = (to_pandas(take(x, lines)) for x in (explanation.counterfactual, explanation.original))
+    if library_of(original) is None:
+        return rows.astype(original.dtype) if original.dtype.kind in "iufb" else rows
+    numbers = {name: d for name, d in original.dtypes.items() if isinstance(d, np.dtype) and d.kind in "iufb"}
+    return rows.astype(numbers)
 
 
 def _of_contributions(shap: Any, explanation: Any, found: list[LineContributions]) -> Any:

@@ -7,13 +7,14 @@ from cfproto_plugin.report.document import report_html, write_report
 from cfproto_plugin.report.page import as_html
 from cfproto_plugin.report.ranking import ranked
 from cfproto_plugin.report.sentences import as_sentence, how_in_words, why_not_in_words
-from cfproto_plugin.report.tables import HEADS, as_table, heads_beside
+from cfproto_plugin.report.tables import HEADS, as_frame, as_table, heads_beside
 from cfproto_plugin.report.text import as_text
 from cfproto_plugin.report.words import aligned, counted, number_dtypes, plain_cell, value_text
 
 __all__ = [
     "HEADS",
     "aligned",
+    "as_frame",
     "as_html",
     "as_sentence",
     "as_table",

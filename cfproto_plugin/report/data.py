@@ -31,7 +31,7 @@ def data_of(explanation: Explanation, lines: Sequence[Record], stored: Sequence[
             line["name"] += f", answer {seen[line['row']]}"
     return {
         "columns": [str(name) for name in explanation.column_names or ()],
-        "classes": [str(label) for label in explanation.classes],
+        "classes": [explanation.class_name(label) for label in explanation.classes],
         "deviations": explanation.deviations is not None,
         "noun": "answer" if several else "row",
         "lines": made,
@@ -50,8 +50,8 @@ def _line(line: Record, what_if: dict[str, Any] | None) -> dict[str, Any]:
         "name": row_name(line),
         "status": str(line.status[0]),
         "classes": classes_text(line, "→"),
-        "from": None if line.original_class[0] is None else str(line.original_class[0]),
-        "to": str(line.counterfactual_class[0]) if answered else None,
+        "from": None if line.original_class[0] is None else line.class_name(line.original_class[0]),
+        "to": line.class_name(line.counterfactual_class[0]) if answered else None,
         "before": before if answered else None,
         "after": after if answered else None,
         "distance": float(line.distance[0]) if math.isfinite(line.distance[0]) else None,

@@ -12,6 +12,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cfproto_plugin.checks import shown
 from cfproto_plugin.errors import InputError, WriteError
 from cfproto_plugin.report.changes import row_name
@@ -21,7 +23,7 @@ from cfproto_plugin.report.records import records
 from cfproto_plugin.report.sentences import as_sentence
 from cfproto_plugin.report.texts import as_data, asset, hash_of, without_surrogates
 from cfproto_plugin.report.what_if import checked_limit, stored_for
-from cfproto_plugin.report.words import classes_text, value_text
+from cfproto_plugin.report.words import classes_text, percent, value_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,10 +34,6 @@ if TYPE_CHECKING:
 _SCRIPTS = ("dom.js", "card.js", "switches.js", "cohort.js", "report.js")
 _STYLES = ("cards.css", "report.css")
 _PLAIN = 1000  # lines that are listed where scripts do not run
-_CALLS = (
-    ("n_predict_calls", "predict calls", "predict call"),
-    ("n_predicted_rows", "rows predicted", "row predicted"),
-)
 TITLE = "Counterfactual explanations"
 WHAT_IF = 100  # lines
 
@@ -109,7 +107,7 @@ def _lead(explanation: Explanation) -> str:
 
 
 def _tiles(explanation: Explanation) -> str:
-    """Counts of rows and lines, time and predictions."""
+    """Counts of rows and lines, what answers change, and the time."""
     meta, counts = explanation.meta, Counter(map(str, explanation.status))
     done, rows = (len(set(lines.tolist())) for lines in (explanation.row[explanation.found], explanation.row))
     lines, several = len(explanation), len(explanation) > rows  # several counterfactuals were asked for
@@ -117,11 +115,25 @@ def _tiles(explanation: Explanation) -> str:
     for status, count in counts.items():
         name = status.replace("_", " ")
         tiles.append((f"lines {name}", f"{count:,} of {lines:,}") if several else (name, f"{count:,}"))
+    tiles += _of_changes(explanation)
     if "seconds" in meta:
         tiles.append(("seconds", f"{float(meta['seconds']):.3g}"))
-    tiles += [(label if meta[key] != 1 else one, f"{meta[key]:,}") for key, label, one in _CALLS if key in meta]
     parts = (f'<div class="tile"><b>{value}</b><span class="dim">{escape(name)}</span></div>' for name, value in tiles)
     return f'<div class="tiles">{"".join(parts)}</div>'
+
+
+def _of_changes(explanation: Explanation) -> list[tuple[str, str]]:
+    """How many changes a typical answer has, and the column that most answers change; nothing for images."""
+    differ = explanation.is_changed[explanation.found]
+    names = explanation.column_names
+    if names is None or not differ.any():
+        return []
+    counts = differ.sum(axis=0)
+    often, middle = int(counts.argmax()), float(np.median(differ.sum(axis=1)))
+    return [
+        (f"change{'s' * (middle != 1)} in a typical answer", f"{middle:g}"),
+        (f"of answers change “{names[often]}”, more than any other", percent(counts[often] / len(differ))),
+    ]
 
 
 def _plain(lines: Sequence[Record]) -> str:
@@ -140,7 +152,7 @@ def _plain(lines: Sequence[Record]) -> str:
 
 def _settings(explanation: Explanation) -> str:
     """The model, versions and settings, folded away."""
-    rest = {key: value for key, value in explanation.meta.items() if key not in {"seconds", *(k for k, *_ in _CALLS)}}
+    rest = {key: value for key, value in explanation.meta.items() if key != "seconds"}
     items = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in _flat(rest))
     if not items:
         return ""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from cfproto_plugin.report.changes import UNITS
 from cfproto_plugin.report.pictures import image_of
+from cfproto_plugin.report.sentences import SHORT
 
 if TYPE_CHECKING:
     from cfproto_plugin.explanation import Explanation
@@ -28,6 +29,9 @@ _TABLE = """holds the values that change, the largest change first; all others s
 to the left <span class="key less"></span>is lower, a bar to the right <span class="key more"></span>is higher; another
 category has no bar."""
 
+_ONLY = """are not needed for the class: the model gives it even without all of them together. “Only for typicality”
+keeps the answer like real rows of the class; “only for stability” keeps the class if a value is missed a little."""
+
 _PICTURES = "show the row, the counterfactual, and the difference: blue where it is more, orange where it is less."
 
 
@@ -36,6 +40,8 @@ def guide(explanation: Explanation, known: Known) -> str:
     items = {"A counterfactual": _COUNTERFACTUAL, "The title of a card": _TITLE}
     if explanation.column_names is not None:
         items["The table of a card"] = _TABLE.format(unit=UNITS[explanation.deviations is not None])
+        if any(change.needed_for in SHORT for change in explanation.changes()):
+            items["Changes “only for …”"] = _ONLY
     elif len(explanation) and image_of(explanation.original) is not None:
         items["The pictures of a card"] = _PICTURES
     if known.said:

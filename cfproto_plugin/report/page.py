@@ -58,7 +58,7 @@ def _proba(line: Record) -> str:
     before, after = (float(proba[0]) for proba in line.new_class_proba)
     bars = f'<i style="width:{after:.1%}"></i><i class="was" style="width:{before:.1%}"></i>'
     was, now = escape(percent(before)), escape(percent(after))
-    label = f'<span class="dim">probability of {escape(str(line.counterfactual_class[0]))}</span>'
+    label = f'<span class="dim">probability of {escape(line.class_name(line.counterfactual_class[0]))}</span>'
     return f'<div class="proba">{label}<div class="track">{bars}</div><span>{was} → <b>{now}</b></span></div>'
 
 
@@ -116,4 +116,5 @@ def _table_row(change: Shown, width: float) -> str:
     before, after = escape(change.before), escape(change.after)
     cells = f'<td>{escape(change.feature)}</td><td>{before}</td><td class="after">{after}</td>'
     much = f' <span class="dim">{change.much}</span>' if change.much else ""
+    much += f'<br><span class="only">{escape(change.only)}</span>' if change.only else ""
     return f'<tr>{cells}<td class="how">{change.direction}{much}</td><td class="bar">{bar}</td></tr>'

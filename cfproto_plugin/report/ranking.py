@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cfproto_plugin.tables.cells import is_missing
 
 if TYPE_CHECKING:
-    from cfproto_plugin.explanation import Change
+    from cfproto_plugin.answers import Change
     from cfproto_plugin.report.records import Line
 
 _CATEGORY = 1.0  # standard deviations that another category counts as

@@ -10,9 +10,10 @@ from cfproto_plugin.helpers.kinds import cells_of
 from cfproto_plugin.report.words import number_dtypes, plain_cell
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from cfproto_plugin.explanation import Change, Explanation
+    from cfproto_plugin.answers import Change
+    from cfproto_plugin.explanation import Explanation
     from cfproto_plugin.protocols import Array
 
 
@@ -46,6 +47,7 @@ class Line(Protocol):
     @property
     def deviations(self) -> Array | None: ...
     def changes(self) -> Sequence[Change]: ...
+    def class_name(self, label: Any) -> str: ...
 
 
 class Record(NamedTuple):
@@ -69,9 +71,13 @@ class Record(NamedTuple):
     label: str  # of the row in the index of its frame; "" where there is none
     cells: Sequence[Any]  # the row's own values; empty if it is no vector
     own_changes: Sequence[Change]
+    class_names: Callable[[Any], str]  # by label
 
     def changes(self) -> Sequence[Change]:
         return self.own_changes
+
+    def class_name(self, label: Any) -> str:
+        return self.class_names(label)
 
 
 _SLICED = ("row", "status", "message", "original_class", "counterfactual_class", "distance", "typicality", "stability")
@@ -100,6 +106,7 @@ def records(explanation: Explanation) -> list[Record]:
             label="" if index is None or callable(index) else str(index[at]),
             cells=cells[at] if cells else (),
             own_changes=changes[ends[at] - counts[at] : ends[at]],
+            class_names=explanation.class_name,
         )
 
     return [record(at) for at in range(len(explanation))]

@@ -14,12 +14,30 @@ from cfproto_plugin.report.words import both, counted, either, feature_name, per
 from cfproto_plugin.search.how import How
 
 if TYPE_CHECKING:
+    from cfproto_plugin.answers import Change
     from cfproto_plugin.report.records import Line
 
 _NAMED = 4  # changes that a sentence names
+SHORT = {  # the same in a word, for tables
+    "probability": "probability",
+    "rule": "the rules",
+    "difference": "difference",
+    "prototype": "closeness",
+    "typicality": "typicality",
+    "stability": "stability",
+}
+_ONLY = {  # by what a change is needed for, if not for the class: what it is there for
+    "probability": "to reach the probability asked for",
+    "rule": "to keep the rules",
+    "difference": "to differ from the other answers",
+    "prototype": "to come closer to the class",
+    "typicality": "to stay typical of the class",
+    "stability": "to stay in the class if values are missed a little",
+}
 _ROUTES = {
     "path": "on the way to an example of it",
     "latent": "on the way to an example of it",
+    "fista": "by gradient descent",
     "fallback": "on the way to a training row of that class",
     "beam": "by changes added one by one",
     "product": "among combinations of values of the columns that may change",
@@ -36,14 +54,33 @@ def as_sentence(line: Line) -> str:
     """What would have had to be different, or why there is no answer, for an explanation of one line."""
     if not line.found[0]:
         return _no_answer(line)
-    label, proba = line.counterfactual_class[0], percent(float(line.new_class_proba[1][0]))
+    label, proba = line.class_name(line.counterfactual_class[0]), percent(float(line.new_class_proba[1][0]))
     count = int(line.n_changes[0])
     if not count:
         return f"The model says {label} already ({proba}): nothing has to change."
     said = f"would have said {label} ({proba})"
-    if line.original_class[0] == label:  # the row broke a rule, or a probability was the target
+    if line.original_class[0] == line.counterfactual_class[0]:  # the row broke a rule, or a probability was the target
         said = f"would still have said {label} ({proba} instead of {percent(float(line.new_class_proba[0][0]))})"
-    return f"Had {_differences(line, count)}, the model {said}."
+    return " ".join([f"Had {_differences(line, count)}, the model {said}.", *only_in_words(line)])
+
+
+def only_for(change: Change) -> str:
+    """`only for typicality`; "" for a change that the class needs, or of which that is not known."""
+    purpose = SHORT.get(change.needed_for)
+    return f"only for {purpose}" if purpose else ""
+
+
+def only_in_words(line: Line) -> list[str]:
+    """A sentence for every purpose other than the class that changes of the line have."""
+    changes = ranked(line) if line.column_names is not None else []
+    found = []
+    for reason, purpose in _ONLY.items():
+        names = [feature_name(change) for change in changes if change.needed_for == reason]
+        hidden = len(names) - _NAMED
+        shown = [*names[:_NAMED], *([f"{hidden} more"] if hidden > 0 else [])]
+        if names:
+            found.append(f"{both(shown)} {'changes' if len(names) == 1 else 'change'} only {purpose}.")
+    return found
 
 
 def quality(line: Line) -> str:
@@ -51,7 +88,7 @@ def quality(line: Line) -> str:
     if not line.found[0] or math.isnan(line.stability[0]) or math.isnan(line.typicality[0]):
         return ""
     stable, typical = percent(float(line.stability[0])), percent(float(line.typicality[0]))
-    label = line.counterfactual_class[0]
+    label = line.class_name(line.counterfactual_class[0])
     return (
         f"{stable} of slightly different copies keep the class; it is at least as typical of {label} as {typical} of "
         "its training rows."
@@ -62,7 +99,7 @@ def _no_answer(line: Line) -> str:
     reason = str(line.message[0]).rstrip(".")
     if line.status[0] == "error":
         return f"This row was not explained: {reason}."
-    says = f"The model says {line.original_class[0]}; "
+    says = f"The model says {line.class_name(line.original_class[0])}; "
     if line.status[0] == "infeasible":
         return f"{says}there can be no counterfactual: {reason}."
     return f"{says}no counterfactual was found: {reason}."
@@ -72,7 +109,7 @@ def _differences(line: Line, count: int) -> str:
     """`a been 1 instead of 2 and b 3 instead of 4`; the largest by name, images by the number of their pixels."""
     if line.column_names is None:
         return f"{count:,} of {np.size(line.original):,} values been different"
-    changes = ranked(line)
+    changes = sorted(ranked(line), key=lambda change: change.needed_for in _ONLY)  # what the class needs first
     parts = [f"{feature_name(c)} been {value_text(c.after)} instead of {value_text(c.before)}" for c in changes[:1]]
     parts += [f"{feature_name(c)} {value_text(c.after)} instead of {value_text(c.before)}" for c in changes[1:_NAMED]]
     hidden = len(changes) - _NAMED
@@ -90,15 +127,22 @@ def how_in_words(how: How, *, label: Any, n_changes: int, cost: float, ruled: bo
         return f"the nearest training row of class {label}{_MOVED if ruled else ''}: the time budget left no search"
     route, before = _route(how), how.polished_from
     if how.method == "proof":
-        instead = "" if math.isnan(before) else f", in place of an answer that costs {before:.3g}"
+        instead = "" if math.isnan(before) else ", in place of a costlier answer"
         return f"class {label} reached {route}{instead}"
     if math.isinf(before):
         return f"class {label} reached {route} with {counted(n_changes, 'change')}"
     if how.method == "fallback" and ruled:
         route += _MOVED
     if math.isnan(before) or before == cost:
-        return f"class {label} reached {route}{_place(how)}"
+        return f"class {label} reached {route}"
     return f"class {label} reached {route}, then improved"
+
+
+def stranger_in_words(column: Any, value: Any) -> str:
+    """That a row has a category that training did not have, as the end of its message."""
+    return (
+        f"column {str(column)!r} is {value_text(value)!r}, which no training row has: the search cannot tell how near"
+    )
 
 
 def wishes_in_words(
@@ -144,10 +188,15 @@ def proof_in_words(
     return f"; no admissible counterfactual{goal} costs less than {bound:.3g}{above}{_without(left_out)}{end}"
 
 
-def none_in_words(wanted: Sequence[Any], min_proba: float | None) -> str:
-    """The message of a row that is proved to have no counterfactual of the classes `wanted`."""
+def none_in_words(wanted: Sequence[Any], min_proba: float | None, rules: Sequence[str] = ()) -> str:
+    """The message of a row that is proved to have no counterfactual of the classes `wanted`.
+
+    rules: the rules and settings that bind, by name; without any the bounds are those of the training data.
+    """
     proba = "" if min_proba is None else f" with probability {min_proba:g}"
-    return f"proved: no admissible row has class {' or '.join(map(str, wanted))}{proba}"
+    kept = f"that keeps {both(rules)}" if rules else "inside the ranges of the training data"
+    relax = f"; relax {either(rules)}" if rules else "; Features(ranges=...) can widen them"
+    return f"proved: no row {kept} has class {' or '.join(map(str, wanted))}{proba}{relax}"
 
 
 def certificate_in_words(
@@ -160,10 +209,11 @@ def certificate_in_words(
     wrong: bool = False,
     left_out: Sequence[str],
     min_proba: float | None,
+    rules: Sequence[str] = (),
 ) -> str:
     """What is proved of a row: no change that costs less than the bound leads to one of the classes `wanted`."""
     if math.isinf(bound):
-        return none_in_words(wanted, min_proba)
+        return none_in_words(wanted, min_proba, rules)
     if not bound:
         return _no_proof(too_large=too_large, wrong=wrong)
     names = " or ".join(map(str, wanted))
@@ -186,17 +236,10 @@ def _without(left_out: Sequence[str]) -> str:
 
 
 def _route(how: How) -> str:
-    """The route that the search took; a method without words of its own is named."""
-    if how.method == "fista":
-        return f"at step {how.step}" + (f" with c = {how.c:g}" if how.c > 0 else "")
+    """The route that the search took; a method without words of its own is named. `how` itself has the numbers."""
+    if how.method in {"path", "latent"} and math.isinf(how.theta) and math.isnan(how.polished_from):
+        return "at an example of it"
     return _ROUTES.get(how.method, f"by {how.method}")
-
-
-def _place(how: How) -> str:
-    """Where on a path the point lies; nothing for other methods. Polishing leaves the path."""
-    if how.method not in {"path", "latent"} or math.isnan(how.theta):
-        return ""
-    return ", the example itself" if math.isinf(how.theta) else f" at theta={how.theta:.3g}"
 
 
 def why_not_in_words(

@@ -74,6 +74,13 @@ class Outcome(NamedTuple):
     moved: Array  # (actions, n) how far in the search, summed over the columns: in standard deviations for tables
 
 
+class FloorsMet(NamedTuple):
+    """Which rows (n,) reach the typicality and stability that answers are asked for, and whether these are rules."""
+
+    met: Array
+    is_rule: bool
+
+
 class Source(Protocol):
     """Answers to what an explanation does not hold. Rows are the user's: an array, or a frame of any library."""
 
@@ -121,6 +128,10 @@ class Source(Protocol):
 
     def outcome(self, original: Any, actions: Sequence[Sequence[Step]]) -> Outcome:
         """What the model itself says of rows after each of the actions, and whether the rules of the call allow it."""
+        ...
+
+    def floors(self, original: Any, action: Sequence[Step], labels: Array) -> FloorsMet:
+        """Whether rows after an action are as typical of their new classes, labels (n,), and as stable as was asked."""
         ...
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cfproto_plugin.helpers.kinds import library_of, load_pandas, to_pandas
 
 if TYPE_CHECKING:
     from cfproto_plugin.explanation import Explanation
 
-
+_MEASURES = ("n_changes", "distance", "typicality", "stability")
+_CERTIFIED = ("objective", "lower_bound", "gap")  # if a bound was asked for
 HEADS = (
     *("row", "status", "message", "original_class", "counterfactual_class", "proba_before", "proba_after"),
-    *("n_changes", "distance", "typicality", "stability"),
+    *_MEASURES,
 )
 
 
@@ -34,6 +37,33 @@ def as_table(explanation: Explanation) -> Any:
     rows = pandas.DataFrame(rows, columns=list(names)) if library_of(rows) is None else rows.reset_index(drop=True)
     heads = pandas.DataFrame(dict(zip(heads_beside(rows.columns), values.values(), strict=True)))
     return pandas.concat([heads, rows], axis=1)
+
+
+def as_frame(explanation: Explanation) -> Any:
+    """How each line ended, then every feature before and after; a frame of the kind of the rows and with their index.
+
+    For arrays a pandas DataFrame.
+    """
+    pandas = load_pandas()
+    before, after = explanation.new_class_proba
+    heads = {
+        "row": explanation.row,
+        "status": explanation.status,
+        "original_class": explanation.original_class,
+        "counterfactual_class": explanation.counterfactual_class,
+        "proba_before": before,
+        "proba_after": after,
+        **{name: getattr(explanation, name) for name in _MEASURES},
+        **({} if np.isnan(explanation.lower_bound).all() else {n: getattr(explanation, n) for n in _CERTIFIED}),
+        "message": explanation.message,
+    }
+    parts, names, original = [pandas.DataFrame(heads)], explanation.column_names, explanation.original
+    if names is not None:
+        sides = {"before": original, "after": explanation.counterfactual}
+        frames = {side: pandas.DataFrame(to_pandas(x)).reset_index(drop=True) for side, x in sides.items()}
+        parts += [frames[side].iloc[:, j].rename(f"{name}_{side}") for j, name in enumerate(names) for side in sides]
+    frame = pandas.concat(parts, axis=1)
+    return frame.set_index(original.index) if library_of(original) == "pandas" else explanation.in_own_kind(frame)
 
 
 def heads_beside(columns: Iterable[str]) -> list[str]:

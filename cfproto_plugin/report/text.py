@@ -7,8 +7,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from cfproto_plugin.report.ranking import ranked
-from cfproto_plugin.report.sentences import as_sentence, quality
-from cfproto_plugin.report.words import aligned, classes_text, counted, feature_name, value_text
+from cfproto_plugin.report.sentences import as_sentence, only_for, quality
+from cfproto_plugin.report.words import aligned, classes_text, counted, feature_name, percent, value_text
 
 if TYPE_CHECKING:
     from cfproto_plugin.explanation import Explanation
@@ -59,16 +59,16 @@ def _clip(text: str, width: int) -> str:
 
 def _cells(line: Explanation) -> tuple[str, ...]:
     """Row, status, classes, probability of the new class and number of changes, for the table."""
-    answer = (f"{line.new_class_proba[1][0]:.2f}", str(line.n_changes[0])) if line.found[0] else ("", "")
+    answer = (percent(float(line.new_class_proba[1][0])), str(line.n_changes[0])) if line.found[0] else ("", "")
     return str(line.row[0]), str(line.status[0]), classes_text(line, "->"), *answer
 
 
 def _single(line: Explanation, width: int) -> list[str]:
     """One counterfactual in full: its classes, a sentence, a table of its changes, and how it was found."""
-    proba = f" (p = {line.new_class_proba[1][0]:.2f})" if line.found[0] else ""
+    proba = f" ({percent(float(line.new_class_proba[1][0]))})" if line.found[0] else ""
     heading = f"row {line.row[0]}: {classes_text(line, '->')}{proba}"
     changes = ranked(line)
-    rows = [(feature_name(c), value_text(c.before), "->", value_text(c.after)) for c in changes[:_CHANGES]]
+    rows = [(feature_name(c), value_text(c.before), "->", value_text(c.after), only_for(c)) for c in changes[:_CHANGES]]
     hidden = len(changes) - len(rows)
     table = ["  " + row for row in aligned(rows, right=(1, 3))] if rows else []
     lines = [heading, *_wrapped(as_sentence(line), width), *table, *([f"  and {hidden} more"] if hidden else [])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from cfproto_plugin.tables.cells import is_missing, number_dtype
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cfproto_plugin.explanation import Change
+    from cfproto_plugin.answers import Change
     from cfproto_plugin.report.records import Line
 
 _DOUBLE = 8  # bytes
@@ -35,8 +36,8 @@ def value_text(value: Any) -> str:
 
 
 def percent(proba: float) -> str:
-    """58 %; >99 % and <1 % where rounding would make it certain."""
-    whole = round(100 * proba)
+    """58 %; >99 % and <1 % where rounding would make it certain. Halves are rounded up, as the report's script does."""
+    whole = math.floor(100 * proba + 0.5)
     if whole in {0, 100} and proba not in {0, 1}:
         return ">99 %" if whole else "<1 %"
     return f"{whole} %"
@@ -74,7 +75,8 @@ def classes_text(line: Line, arrow: str) -> str:
     """The classes `old -> new` for an explanation of one line; ? where no new one was found."""
     if line.original_class[0] is None:
         return "not explained"
-    old, new = ("?" if label is None else label for label in (line.original_class[0], line.counterfactual_class[0]))
+    labels = (line.original_class[0], line.counterfactual_class[0])
+    old, new = ("?" if label is None else line.class_name(label) for label in labels)
     return f"{old} {arrow} {new}"
 
 

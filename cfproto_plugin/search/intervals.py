@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,9 +67,8 @@ class Intervals(NamedTuple):
         """Every end of an interval."""
         return np.unique(np.concatenate([side[~np.isnan(side)] for side in self]))
 
-    def in_words(self, line: int, classes: Array) -> list[str]:
-        """The classes and intervals of a line."""
-        names = names_of(classes)
+    def in_words(self, line: int, names: Sequence[Any]) -> list[str]:
+        """The classes, by these names, and intervals of a line."""
         return [
             f"{names[at]} with a probability from {self.low[line, at]:g} to {self.high[line, at]:g}"
             for at in np.flatnonzero(~np.isnan(self.low[line])).tolist()

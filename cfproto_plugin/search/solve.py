@@ -33,13 +33,14 @@ from cfproto_plugin.search.methods.prototypes import prototypes_in_pieces, proto
 from cfproto_plugin.search.methods.wished import search_wished
 from cfproto_plugin.search.refine.assess import assess
 from cfproto_plugin.search.refine.confirm import Confirmed, confirm, confirm_at_once
+from cfproto_plugin.search.refine.needed import UNKNOWN, nothing_known
 from cfproto_plugin.search.refine.polish import polish
 from cfproto_plugin.search.refine.readable import shortened
 
 _MORE = 0.01  # by which a class must lead in a second search
 _ANSWER = (
     *("good", "refused", "table", "proba", "label", "cost", "distance", "trace", "by_search", "reached", "impossible"),
-    *("typicality", "stability", "least_typicality", "goal"),
+    *("typicality", "stability", "least_typicality", "goal", "needed"),
 )
 _LAST_CALL = 0.25  # seconds that training rows may add to the last call
 _MOST_NEAREST, _LEAST_NEAREST = 64, 2  # training rows of a line in it
@@ -62,6 +63,7 @@ class Solved(NamedTuple):
     impossible: Array  # (n,) number of the relation that no point satisfied, -1 for none
     typicality: Array  # (n,) of the answer, or the best of a line without one; NaN where it is not measured
     stability: Array  # (n,) likewise
+    needed: Array  # (n, A) what each change is needed for, in the words of `refine.needed`
     least_typicality: Array  # (n,) what was asked for
     seconds: Array  # (n,)
     in_time: bool  # the time budget was not spent
@@ -82,6 +84,7 @@ class Solved(NamedTuple):
         new = self._replace(**{name: getattr(self, name).copy() for name in _ANSWER}, polish_calls=0)
         at = np.flatnonzero(self.good)
         new.good[at], new.label[at], new.trace["prototype"][at], new.cost[at] = False, -1, -1, np.inf
+        new.needed[at] = UNKNOWN
         for part in (new.table, new.proba, new.distance, new.typicality, new.stability):
             part[at] = np.nan
         return new._replace(seconds=np.zeros(len(self.good)))
@@ -253,6 +256,7 @@ class _Driver:
             self.reached.impossible(),
             self.judge.measures.reached[0],
             self.judge.measures.reached[1],
+            nothing_known(self.incumbents.table.shape),
             self.judge.measures.least,
             self.clock.seconds,
             not self.clock.is_over(),
@@ -260,7 +264,7 @@ class _Driver:
         )
         solved.good[at], solved.table[at], solved.goal[at] = True, table, found.points.path_end[holds]
         solved.proba[at], solved.label[at] = found.answer.proba[holds], found.answer.label[holds]
-        solved.distance[at] = self.judge.distance(table, at)
+        solved.distance[at], solved.needed[at] = self.judge.distance(table, at), found.needed[holds]
         calls = self.judge.model.calls
         self._measure(solved, at)
         solved = solved._replace(polish_calls=solved.polish_calls + self.judge.model.calls - calls)

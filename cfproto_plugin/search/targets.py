@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, ValuesView
+from collections.abc import Iterator, Mapping, Sequence, ValuesView
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cfproto_plugin.checks import as_plain, shown
-from cfproto_plugin.errors import InputError, did_you_mean
+from cfproto_plugin.errors import ConfigError, InputError, did_you_mean
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.tables.cells import is_missing
 
@@ -131,3 +131,59 @@ def _type(value: Any) -> str:
 def names_of(classes: Array) -> list[Any]:
     """The labels as plain Python values; dates stay what they are."""
     return list(classes) if classes.dtype.kind in "mM" else [as_plain(label) for label in classes.tolist()]
+
+
+def names_for(given: Mapping[Any, str] | tuple[str, ...] | None, classes: Array) -> tuple[str, ...] | None:
+    """The names of the classes, in their order; a class that a dict leaves out is called by its label.
+
+    A label may be given as a text: 1 and "1" look the same on a command line.
+    """
+    if given is None:
+        return None
+    known = names_of(classes)
+    there = ", ".join(map(repr, known[:20]))
+    if not isinstance(given, Mapping):
+        if len(given) != len(known):
+            raise ConfigError(
+                f"class_names has {len(given)} names, and the model has {len(known)} classes: {there}. Give one name "
+                "for each, in this order, or a dict of label to name"
+            )
+        return given
+    found = [str(label) for label in known]
+    for label, name in given.items():
+        same = [at for at, each in enumerate(known) if each == label] or [
+            at for at, each in enumerate(known) if str(each) == str(label)
+        ]
+        if not same:
+            raise ConfigError(
+                f"class_names names the class {shown(label)}, which the model does not have."
+                f"{did_you_mean(label, known)} Its classes are: {there}"
+            )
+        found[same[0]] = name
+    twice = next((name for name in found if found.count(name) > 1), None)
+    if twice is not None:
+        raise ConfigError(f"class_names makes {twice!r} stand for two classes; expected a name of its own for each")
+    return tuple(found)
+
+
+def labels_for(target: Any, classes: Array, names: Sequence[str] | None) -> Any:
+    """A target that may use the names of classes, by their labels. A label that is a name, too, stays that label."""
+    if names is None or target is None:
+        return target
+    labels = names_of(classes)
+    by_name = {name: label for name, label in zip(names, labels, strict=True) if name not in labels}
+
+    def labelled(one: Any) -> Any:
+        if isinstance(one, Mapping):
+            return {labelled(key): value for key, value in one.items()}
+        return by_name.get(one, one) if isinstance(one, str) else one
+
+    if isinstance(target, (list, tuple, set, frozenset)):
+        return type(target)(labelled(one) for one in target)
+    if hasattr(target, "iloc"):
+        return target.astype(object).map(labelled)
+    if isinstance(target, np.ndarray) and target.ndim == 1 and target.dtype.kind in "OU":
+        made = np.empty(len(target), dtype=object)
+        made[:] = [labelled(one) for one in target.tolist()]
+        return made
+    return labelled(target)

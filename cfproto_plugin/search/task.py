@@ -73,6 +73,10 @@ class Task:
         }
         return [name for name, value in given.items() if value]
 
+    def hard_rules(self) -> list[str]:
+        """Those of them that proofs count."""
+        return [name for name in self.binding() if not name.startswith("min_") and name != "kappa"]
+
     def take(self, lines: Array, config: SearchConfig) -> Task:
         """Some of the lines, under other settings."""
         return replace(

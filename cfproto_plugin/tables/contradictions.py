@@ -31,12 +31,25 @@ def contradictions(space: FeatureSpace, rows: Rows) -> dict[int, str]:
         for i in np.flatnonzero(none).tolist():
             reasons.setdefault(i, f"{_named(rules, at)} no category for column {name(at)}")
     still = (rows.z_lower == rows.z_upper) & (rows.z_lower == rows.z)
-    all_fixed = bool(rules.fixed.all())
-    names = " and ".join(rules.fixed_by) if all_fixed else "immutable, ranges, allowed, increasing or decreasing"
-    or_data = "" if all_fixed else ", or because the training data knows no other value"
     for i in np.flatnonzero(still.all(axis=1)).tolist():
-        reasons.setdefault(i, f"every column is fixed by {names or 'training data without values'}{or_data}")
+        reasons.setdefault(i, _all_fixed(rules))
     return reasons
+
+
+def _all_fixed(rules: Rules) -> str:
+    """Why no column can change: the rules that were declared, or the training data."""
+    if rules.fixed.all():
+        return f"every column is fixed by {' and '.join(rules.fixed_by) or 'training data without values'}"
+    given = {
+        **dict.fromkeys(rules.fixed_by, True),
+        "increasing": rules.rising.any(),
+        "decreasing": rules.falling.any(),
+        "ranges": np.delete(rules.declared, list(rules.grid.listed)).any(),
+        "allowed": bool(rules.allowed or rules.grid.listed),
+    }
+    names = [rule for rule, is_given in given.items() if is_given]
+    by = [" and ".join(names)] * bool(names) + ["the training data, which knows one value of it"]
+    return f"every column is fixed by {', or by '.join(by)}"
 
 
 def _named(rules: Rules, at: int) -> str:

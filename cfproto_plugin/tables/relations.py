@@ -44,8 +44,8 @@ class Comparison:
     linear: tuple[Linear, ...] | None = field(default=None, compare=False)  # None if one is of categories or a product
 
     def __call__(self, x: Array) -> Array:
-        """Compare in every table row of x (n, A)."""
-        good = np.ones(len(x), dtype=bool)
+        """Compare in every table row of x (n, A), calculating in 64 bits."""
+        good, x = np.ones(len(x), dtype=bool), x.astype(np.float64, copy=False)
         with np.errstate(over="ignore", invalid="ignore"):
             sides = [side(x) for side in self.sides]
             for left, sign, right in zip(sides, self.signs, sides[1:], strict=False):

@@ -148,8 +148,10 @@ class Rules:
         return np.asarray(bad.any(axis=1) | ~self.related(x))
 
     def related(self, x: Array) -> Array:
-        """Which rows (n, A) satisfy every relation."""
+        """Which rows (n, A) satisfy every relation, in the numbers that their columns hold."""
         good = np.ones(len(x), dtype=bool)
+        for each in self.columns.held if self.relations else ():
+            x = np.where(each.where, each.rounded(x), x) if each.rounds else x
         for relation in self.relations:
             good &= relation(x)
         return good

@@ -145,7 +145,7 @@ def test_changes_are_printed_as_one_aligned_table(folder):
     first, second = (next(line for line in lines if line.startswith(f"  {row}  ")) for row in "01")
     assert first.split()[1:4] == ["1", "->", "0"]
     assert second.split()[1:4] == ["0", "->", "1"]
-    assert {len(line) for line in lines} == {len(head)}
+    assert {len(line.partition("  only for ")[0]) for line in lines} == {len(head)}
     assert result.stderr.startswith("2 of 2 rows explained in ")
 
 
@@ -616,3 +616,38 @@ def test_help_has_examples_and_says_what_the_exit_status_means():
     assert "cfproto explain model.json --train train.csv" in text
     assert "1  some rows have none" in text
     assert "run code when they are loaded" in " ".join(text.split())
+
+
+def test_auto_takes_all_text_columns_for_native_categories(loans):
+    named = explain(loans, "categories.json", "--categorical", "job,zone,status", "--json", drop="decision")
+    found = explain(loans, "categories.json", "--categorical", "auto", "--json", drop="decision")
+    assert found.exit_code == 0, found.output
+    assert [line["counterfactual"] for line in json.loads(found.stdout)] == [
+        line["counterfactual"] for line in json.loads(named.stdout)
+    ]
+
+
+def test_classes_are_called_by_their_names_and_stay_labels_in_data(folder):
+    result = explain(folder, "model.json", "--limit", 2, "--class-names", "0=malignant,1=benign", "--target", "benign")
+    assert "would have said benign" in result.stdout
+    data = explain(
+        folder, "model.json", "--limit", 1, "--class-names", "0=malignant", "--class-names", "1=benign", "--json"
+    )
+    (line,) = json.loads(data.stdout)
+    assert {line["original_class"], line["counterfactual_class"]} == {0, 1}
+    assert "expected LABEL=NAME" in refusal(explain(folder, "model.json", "--class-names", "good"))
+    assert "which the model does not have" in refusal(explain(folder, "model.json", "--class-names", "7=good"))
+
+
+def test_only_changes_are_written_where_that_is_asked_for(folder, tmp_path):
+    output = tmp_path / "changes.csv"
+    assert explain(folder, "model.json", "--limit", 3, "--only-changed", "--output", output).exit_code == 0
+    table = pd.read_csv(output)
+    assert table.columns.tolist()[-4:] == ["feature", "before", "after", "needed_for"]
+    assert set(table["row"]) == {0, 1, 2}
+    lines = json.loads(explain(folder, "model.json", "--limit", 3, "--only-changed", "--json").stdout)
+    for line in lines:
+        assert set(line["counterfactual"]) == {change["feature"] for change in line["changes"]}
+        assert set(line["counterfactual"]) == set(table[table["row"] == line["row"]]["feature"])
+    said = refusal(explain(folder, "model.json", "--only-changed", "--output", tmp_path / "report.html"))
+    assert "--only-changed is for tables and --json" in said

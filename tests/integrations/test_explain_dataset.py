@@ -122,6 +122,69 @@ def test_answers_that_are_gone_damaged_or_of_a_file_that_changed_are_done_again(
     assert (report.done_before, report.rows) == (2, 85)
 
 
+def test_a_changed_value_is_seen_where_size_and_footer_stay_the_same(saved, tmp_path):
+    path, sink = tmp_path / "rows.parquet", tmp_path / "answers"
+    rows = loans(ROWS, seed=1)
+    rows.to_parquet(path, row_group_size=GROUP, compression=None)
+    before, footer = path.stat().st_size, path.read_bytes()[-2000:]
+    explain_dataset(saved, path, sink, keep="income")
+    middle = rows["income"].sort_values().index[ROWS // 2]
+    rows.loc[middle, "income"] += 0.01
+    rows.to_parquet(path, row_group_size=GROUP, compression=None)
+    assert (path.stat().st_size, path.read_bytes()[-2000:]) == (before, footer)
+    assert explain_dataset(saved, path, sink, keep="income").done_before == 2
+    assert pd.read_parquet(sink)["income_before"].tolist() == rows["income"].tolist()
+
+
+def test_a_copy_of_the_same_file_is_not_done_again(saved, source, tmp_path):
+    explain_dataset(saved, source, tmp_path / "answers")
+    os.utime(source / "a.parquet", (0, 0))
+    assert explain_dataset(saved, source, tmp_path / "answers").done_before == 3
+
+
+def test_answers_to_what_a_file_held_before_do_not_stay_beside_new_ones(saved, source, tmp_path):
+    sink = tmp_path / "answers"
+    explain_dataset(saved, source, sink)
+    loans(20, seed=7).to_parquet(source / "a.parquet")  # one row group, not two
+    assert explain_dataset(saved, source, sink).rows == 50
+    assert len(pd.read_parquet(sink)) == 50
+    damage(source / "a.parquet", 0)
+    assert len(explain_dataset(saved, source, sink).failed) == 1
+    assert len(pd.read_parquet(sink)) == 30
+
+
+def test_a_manifest_that_was_cut_off_in_its_first_line_is_begun_again(saved, source, tmp_path):
+    sink = tmp_path / "answers"
+    sink.mkdir()
+    (sink / NAME).write_text('{"format": "cfpr')
+    assert explain_dataset(saved, source, sink).done_before == 0
+    assert explain_dataset(saved, source, sink).done_before == 3
+
+
+def test_columns_are_kept_as_they_are_in_the_file(saved, tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = loans(4)
+    kept = {
+        "key": pa.array([None, 2**53 + 1, 2**53 + 3, -(2**62) - 1], pa.int64()),
+        "flag": pa.array([True, None, False, True]),
+        "time": pa.array([1, 2, 3, None], pa.time64("ns")),
+        "map": pa.array([[("a", 1)], [], None, [("b", 2)]], pa.map_(pa.string(), pa.int64())),
+        "day": pa.array([10**6, None, 0, 1], pa.date32()),
+    }
+    pq.write_table(pa.table({**{name: rows[name] for name in rows}, **kept}), tmp_path / "rows.parquet")
+    explain_dataset(saved, tmp_path / "rows.parquet", tmp_path / "answers", keep=[*kept]).raise_for_status()
+    found = pq.read_table(tmp_path / "answers")
+    assert {name: found[name].to_pylist() for name in kept} == {name: kept[name].to_pylist() for name in kept}
+
+
+def test_a_key_that_pandas_had_as_its_index_can_be_kept(saved, tmp_path):
+    loans(4).set_index(pd.Index([9, 9, 7, 5], name="key")).to_parquet(tmp_path / "rows.parquet")
+    explain_dataset(saved, tmp_path / "rows.parquet", tmp_path / "answers", keep="key").raise_for_status()
+    assert pd.read_parquet(tmp_path / "answers")["key"].tolist() == [9, 9, 7, 5]
+
+
 def test_another_job_in_the_same_folder_is_refused_and_says_what_differs(saved, source, tmp_path):
     sink = tmp_path / "answers"
     explain_dataset(saved, source, sink, target=1)
@@ -226,9 +289,9 @@ import sys, time
 from cfproto_plugin.integrations.datasets import explain_dataset, frames
 
 answers = frames.FrameExplainer.answers
-def slowly(self, frame):
+def slowly(self, frame, arrow=None):
     time.sleep(0.4)
-    return answers(self, frame)
+    return answers(self, frame, arrow)
 frames.FrameExplainer.answers = slowly
 if __name__ == "__main__":
     explain_dataset(*sys.argv[1:4], block_rows=10, workers=int(sys.argv[4]))
@@ -280,6 +343,51 @@ def _all_ended(group):
             return
         time.sleep(0.05)
     pytest.fail("processes went on without their parent")
+
+
+def test_a_script_without_a_main_guard_hears_of_it_and_does_not_go_on_for_ever(saved, source, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from cfproto_plugin.integrations.datasets import explain_dataset\n"
+        f"explain_dataset({str(saved)!r}, {str(source)!r}, {str(tmp_path / 'answers')!r}, workers=2, block_rows=5)\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, check=False, text=True, timeout=300)
+    assert done.returncode == 1
+    assert done.stderr.rstrip().endswith("put what it does below `if __name__ == '__main__':`")
+
+
+def test_a_block_is_not_lost_if_a_process_ends_before_it_is_handed_out(monkeypatch):
+    from concurrent.futures import Future
+    from concurrent.futures.process import BrokenProcessPool
+
+    from cfproto_plugin.integrations.datasets import local
+    from cfproto_plugin.integrations.datasets.blocks import Block
+    from cfproto_plugin.integrations.datasets.outcomes import Outcome
+
+    pools = []
+
+    class Pool:
+        """Does blocks at once. The first one breaks before its third."""
+
+        def __init__(self, *_):
+            pools.append(self)
+            self.done = 0
+
+        def submit(self, work, *blocks):
+            self.done += len(blocks)
+            if len(pools) == 1 and self.done == 3:
+                raise BrokenProcessPool
+            future = Future()
+            future.set_result(Outcome(blocks[0].name, 1) if blocks else None)
+            return future
+
+        def shutdown(self, **_):
+            pass
+
+    monkeypatch.setattr(local, "ProcessPoolExecutor", Pool)
+    blocks = [Block("a.parquet", "", "", 0, start, 1) for start in range(6)]
+    done = [block for block, outcome in local.in_processes(None, blocks, 1) if outcome.failed is None]
+    assert sorted(done, key=lambda block: block.start) == blocks
 
 
 @pytest.mark.slow

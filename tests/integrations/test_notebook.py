@@ -225,3 +225,26 @@ def test_without_anywidget_the_command_that_installs_it_is_named(fitted, monkeyp
     widget._widget_class.cache_clear()
     with pytest.raises(ImportError, match=r"pip install 'cfproto-plugin\[notebook\]'"):
         explainer.what_if(frame[:1])
+
+
+def test_dates_have_a_range_of_days_and_come_back_as_dates():
+    rng = np.random.default_rng(3)
+    days = rng.integers(0, 2000, 200)
+    frame = pd.DataFrame({"since": pd.Timestamp("2018-03-01 12:00") + pd.to_timedelta(days, unit="D")})
+    frame["income"] = rng.integers(1000, 5000, 200)
+
+    def predict(rows):
+        late = (pd.to_datetime(rows["since"]) > pd.Timestamp("2020-06-01")).to_numpy(dtype=float)
+        return np.column_stack([late, 1 - late])
+
+    row = frame[frame.since > "2021-01-01"][:1]
+    widget = CounterfactualExplainer(predict).fit(frame).explain(row).what_if(features="all")
+    control = next(control for control in widget.controls if control["name"] == "since")
+    assert control["kind"] == "date"
+    first = (frame.since.min() - pd.Timestamp("1970-01-01")) / pd.Timedelta(days=1)
+    assert control["low"] == math.floor(first)
+    assert widget.result["label"] == "1"
+    assert ask(widget)["label"] == "0"
+    early = (pd.Timestamp("2019-01-01") - pd.Timestamp("1970-01-01")).days
+    assert ask(widget, since=early)["label"] == "1"
+    assert "expected a number of days" in ask(widget, since=True)["error"]

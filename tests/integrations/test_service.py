@@ -6,9 +6,10 @@ import asyncio
 import json
 import logging
 import pickle
+import socket
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
@@ -160,6 +161,8 @@ def test_an_error_of_the_server_is_500_and_the_next_request_is_answered(explaine
         ({"time_budget": 0}, 400, "time_budget is 0"),
         ({"time_budget": "soon"}, 400, "expected a positive number"),
         ({"rules": {"immutable": ["sex"]}}, 400, "sex"),
+        ({"preset": ["few"]}, 400, "expected one of close"),
+        ({"preset": {"few": 1}}, 400, "expected one of close"),
     ],
 )
 def test_params_that_cannot_be_used_are_400(explainer, params, status, said):
@@ -223,6 +226,38 @@ def test_columns_that_do_not_fit_are_named(explainer, columns, said):
 def test_instances_that_are_no_rows_are_refused(explainer, instances):
     with pytest.raises(InputError):
         RowReader(explainer).from_records(instances)
+
+
+def test_a_row_that_lacks_a_column_is_named(explainer):
+    whole = {"age": 30, "income": 2000.0, "zone": "north"}
+    with pytest.raises(InputError, match="column 'income' is missing in row 1"):
+        RowReader(explainer).from_records([whole, {"age": 30, "zone": "north"}])
+    read = RowReader(explainer).from_records([whole, {**whole, "income": None}])
+    assert read["income"].isna().tolist() == [False, True]
+
+
+def test_a_whole_number_of_more_than_64_bits_is_an_answer_of_its_row_or_refused(explainer):
+    row = {"income": 2000.0, "zone": "north"}
+    found = RowReader(explainer).from_records([{"age": 2**63, **row}, {"age": -(10**30), **row}])
+    assert found["age"].dtype == float
+    with pytest.raises(InputError, match="column 'age' holds a number"):
+        RowReader(explainer).from_records([{"age": 10**400, **row}])
+
+
+def test_a_request_that_cannot_be_read_is_in_the_log(explainer, caplog):
+    served = service(explainer)
+    with caplog.at_level(logging.INFO), pytest.raises(ServiceError) as raised:
+        served.read(lambda: served.reader.from_records([]), request_id="mine", log=log)
+    assert raised.value.status == 400
+    assert "refused request_id=mine rows=unknown status=400" in caplog.text
+
+
+def test_waiting_for_others_takes_a_part_of_the_time_of_a_request(explainer):
+    served = service(explainer, max_batch=8, max_wait=5.0)
+    start = time.monotonic()
+    found, facts = asyncio.run(answered(served, loans(1), {"time_budget": 2.0}))
+    assert time.monotonic() - start < 4
+    assert (found.found.all(), facts.waited < 1) == (True, True)
 
 
 # A model behind a URL
@@ -353,6 +388,128 @@ def test_a_service_says_502_if_its_predictor_fails_in_the_middle(explainer, tmp_
 def test_an_answer_that_holds_no_probabilities_is_an_error_of_the_model(body):
     with model_server(lambda *_: (200, body)) as (address, _), pytest.raises(ModelError, match="model behind the URL"):
         RemoteModel(f"{address}/v2/models/m/infer", output="proba").predict(loans(3))
+
+
+@pytest.mark.parametrize(
+    ("status", "content"),
+    [
+        (200, b"<html>"),
+        (404, {}),
+        (401, {}),
+        (302, {}),
+        (200, {"outputs": ["proba"]}),
+        (200, {"outputs": [{"name": "proba", "shape": [1, 2], "data": [0.5, 0.5]}]}),
+        (200, "nan"),
+    ],
+)
+def test_a_predictor_that_answers_garbage_in_the_middle_is_502_at_once(explainer, tmp_path, status, content):
+    explainer.save(tmp_path / "explainer.zip", model="reference")
+    state = {"good": 10**9}
+
+    def answer(number, body):
+        if number <= state["good"]:
+            return as_v2(number, body)
+        n = len(body["inputs"][0]["data"])
+        nothing = {"outputs": [{"name": "proba", "shape": [n, 2], "data": [float("nan")] * (2 * n)}]}
+        return status, nothing if content == "nan" else content
+
+    with model_server(answer) as (address, seen):
+        about = {"url": f"{address}/v2/models/m/infer", "attempts": 1}
+        served = ExplainerService.load(tmp_path / "explainer.zip", limits={"max_seconds": 20}, predictor=about)
+        for good in (0, 3):  # from the first call on, and in the middle of the search
+            state["good"] = len(seen) + good
+            start = time.monotonic()
+            with pytest.raises(ServiceError) as raised:
+                asyncio.run(answered(served, loans(6, seed=6)))
+            assert raised.value.status == 502
+            assert time.monotonic() - start < 10  # not all of the time that the request has
+        state["good"] = 10**9
+        assert asyncio.run(answered(served, loans(2)))[0].found.all()
+        served.close()
+
+
+def test_a_predictor_that_refuses_training_rows_too_is_502(explainer, tmp_path):
+    explainer.save(tmp_path / "explainer.zip", model="reference")
+    state = {"refuses": False}
+
+    def answer(number, body):
+        return (400, {"error": "no such zone"}) if state["refuses"] else as_v2(number, body)
+
+    with model_server(answer) as (address, _):
+        about = {"url": f"{address}/v2/models/m/infer"}
+        served = ExplainerService.load(tmp_path / "explainer.zip", limits={}, predictor=about)
+        state["refuses"] = True
+        with pytest.raises(ServiceError, match="no such zone") as raised:
+            asyncio.run(answered(served, loans(1)))
+        assert raised.value.status == 502
+        served.close()
+
+
+def test_a_preset_that_was_fitted_while_the_predictor_failed_is_fitted_again(explainer, tmp_path):
+    explainer.save(tmp_path / "explainer.zip", model="reference")
+    state = {"good": 10**9}
+
+    def answer(number, body):
+        return as_v2(number, body) if number <= state["good"] else (200, b"oops")
+
+    with model_server(answer) as (address, seen):
+        about = {"url": f"{address}/v2/models/m/infer", "attempts": 1}
+        served = ExplainerService.load(tmp_path / "explainer.zip", limits={}, predictor=about)
+        for good in range(2, 9, 2):
+            state["good"] = len(seen) + good
+            with pytest.raises(ServiceError):
+                asyncio.run(answered(served, loans(2), {"preset": "typical"}))
+        state["good"] = 10**9
+        found, _ = asyncio.run(answered(served, loans(5), {"preset": "typical"}))
+        served.close()
+    explained = CounterfactualExplainer(probabilities, search=SearchConfig.typical()).fit(loans()).explain(loans(5))
+    assert found.status.tolist() == explained.status.tolist()
+
+
+def test_an_answer_that_comes_byte_by_byte_does_not_outlast_the_deadline():
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+
+        def trickle():
+            connection, _ = listening.accept()
+            with connection, suppress(OSError):
+                for byte in b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + b" " * 1000:
+                    connection.sendall(bytes([byte]))
+                    time.sleep(0.05)
+
+        thread = threading.Thread(target=trickle)
+        thread.start()
+        start = time.monotonic()
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}/v2/models/m/infer"
+        with calls_until(start + 0.5), pytest.raises(PredictorError, match="in time") as raised:
+            RemoteModel(address, attempts=1).predict(loans(1))
+        assert raised.value.status == 504
+        assert time.monotonic() - start < 5
+        thread.join()
+
+
+def test_a_connection_that_the_server_closed_while_idle_is_no_failed_attempt():
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        body = json.dumps(as_v2(1, {"inputs": [{"name": "income", "data": [1000.0]}]})[1]).encode()
+
+        def once_each():
+            for _ in range(2):  # the connection would be kept, and is closed
+                connection, _ = listening.accept()
+                with connection:
+                    connection.recv(100_000)
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+        thread = threading.Thread(target=once_each)
+        thread.start()
+        model = RemoteModel(f"http://127.0.0.1:{listening.getsockname()[1]}/v2/models/m/infer", attempts=1)
+        assert model.predict(loans(1)).shape == (1, 2)
+        time.sleep(0.1)
+        assert model.predict(loans(1)).shape == (1, 2)
+        thread.join()
+        model.close()
 
 
 def test_one_probability_is_two_columns_and_missing_numbers_are_null():

@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
-from cfproto_plugin.errors import ConfigError, InputError, ModelError
+from cfproto_plugin.errors import ConfigError, InputError, ModelError, did_you_mean
 from cfproto_plugin.explanation import Explanation
 
 RNG = np.random.default_rng(0)
@@ -196,3 +199,36 @@ def test_a_model_that_raises_at_every_new_point_is_named_with_what_it_raised():
     e = CounterfactualExplainer(customers, features=Features(vary=[0]), search=search).fit(rows).explain(rows[:6])
     assert set(e.status) == {"not_found"}
     assert all("it raised ValueError: unknown customer" in message for message in e.message)
+
+
+def test_an_unknown_category_that_the_model_takes_is_spoken_of():
+    jobs = pd.DataFrame({"job": RNG.choice(["cook", "nurse"], 120), "income": FRAME["income"]})
+    columns = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["job"]), remainder="passthrough")
+    model = make_pipeline(columns, LogisticRegression(max_iter=1000)).fit(jobs, jobs["income"] > 50)
+    e = CounterfactualExplainer(model).fit(jobs).explain(jobs[:2].assign(job=["pilot", "cook"]))
+    assert "column 'job' is 'pilot', which no training row has" in e.message[0]
+    assert "no training row has" not in e.message[1]
+
+
+def test_rules_that_leave_nothing_to_change_are_named_and_no_others():
+    rules = Features(immutable="age", ranges={"income": (50, 50)})
+    row = FRAME[:1].assign(income=50.0)
+    e = CounterfactualExplainer(LINEAR, features=rules).fit(FRAME).explain(row)
+    assert e.status[0] == "infeasible"
+    assert "immutable and ranges" in e.message[0]
+    assert "increasing" not in e.message[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "meant"),
+    [
+        ("incom", ["income", "age"], "'income'"),
+        ("Mean Radius", ["mean_radius"], "'mean_radius'"),
+        ("colour", ["color", "size"], "'color'"),
+        ("sex", ["set", "age"], None),
+        ("education", ["occupation", "relation"], None),
+        ("immutable", ["variable"], None),
+    ],
+)
+def test_only_a_name_that_is_close_is_suggested(name, known, meant):
+    assert did_you_mean(name, known) == (f" Did you mean {meant}?" if meant else "")

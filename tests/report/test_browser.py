@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cfproto_plugin import CounterfactualExplainer, Explanation, SearchConfig
+from cfproto_plugin.report.cohorts.wording import typical_change
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("playwright")]
 ROWS = 45
@@ -234,6 +235,15 @@ def test_lines_without_predictions_say_so_and_have_no_switches(opened, answers):
         assert report.page.locator(".card input").count() == 0
         assert "no predictions of single changes" in report.text(".guide")
         assert report.trouble == []
+
+
+def test_the_cohort_names_the_typical_change_that_the_summary_names(opened, answers):
+    report = opened(answers)
+    rows = report.page.locator(".cohort tbody tr")
+    texts = dict(zip(rows.locator("th").all_inner_texts(), rows.locator("td.dim").all_inner_texts(), strict=True))
+    expected = {record.feature: typical_change(record) for record in answers.summary().select()}
+    for name, text in texts.items():
+        assert text.replace("−", "-").replace("→", "->") == expected[name]  # noqa: RUF001 a minus sign
 
 
 def test_the_cohort_counts_the_lines_that_are_shown_and_narrows_them(opened, answers):

@@ -449,3 +449,38 @@ def test_images_have_groups_and_no_features():
         e.actions()
     with pytest.raises(InputError, match="expected one value for each of 5 rows"):
         e.summary(by=[1])
+
+
+def test_groups_of_several_columns_are_combined(refused):
+    summary = refused.summary(by=["sex", "school"])
+    assert summary.by == "sex and school"
+    values = {record.value: record.rows for record in summary.groups if record.group == summary.by}
+    counts = refused.original.groupby(["sex", "school"]).size()
+    assert values == {f"{sex}, {school}": count for (sex, school), count in counts.items()}
+
+
+def test_actions_end_with_their_time_and_say_so(refused):
+    found = refused.actions(k=3, time_budget=1e-6)
+    assert not found.in_time
+    assert len(found) <= 1
+    assert "the time budget ended the search" in repr(found)
+    assert refused.actions(k=1, time_budget=600).in_time
+    for wrong in (0, -1, "soon", float("nan")):
+        with pytest.raises(InputError, match="expected a positive number of seconds"):
+            refused.actions(time_budget=wrong)
+
+
+def test_actions_count_the_rows_that_are_typical_and_stable(refused):
+    explainer = CounterfactualExplainer(granted).fit(PEOPLE)
+    e = explainer.explain(refused.original[:30], progress=False)
+    for action in e.actions(k=2):
+        assert 0 <= action.sound <= action.covered
+    assert "typical and stable" in repr(e.actions(k=1))
+
+
+def test_floors_that_are_rules_hold_on_every_row_that_an_action_flips(refused):
+    strict = SearchConfig(min_stability=0.95, min_typicality=0)
+    e = CounterfactualExplainer(granted, search=strict).fit(PEOPLE).explain(refused.original[:30], progress=False)
+    found = e.actions(k=2)
+    assert len(found)
+    assert all(action.sound == action.covered for action in found)

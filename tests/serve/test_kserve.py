@@ -95,6 +95,9 @@ def test_explain_answers_with_the_model_behind_the_predictors_host(server, expla
         ({"instances": [[1.0, 2.0, 3.0]]}, 400, "expected (n, 2)"),
         ({"instances": [[1.0, 2.0]], "explain_parameters": {"target": 9}}, 400, "Labels: 0, 1"),
         ({"instances": [[1.0, 2.0]], "explain_parameters": [1]}, 400, "expected an object"),
+        ({"instances": [[1.0, 2.0]], "explain_parameters": []}, 400, "expected an object"),
+        ({"instances": [[1.0, 2.0]], "explain_parameters": {"preset": ["few"]}}, 400, "expected one of close"),
+        ({"instances": [{"age": 3, "income": 2.0}, {"age": 3}]}, 400, "column 'income' is missing in row 1"),
         ({"instances": [[1.0, 2.0]] * 21}, 413, "at most 20"),
     ],
 )

@@ -148,6 +148,23 @@ def test_one_tensor_of_all_columns_is_rows_in_the_order_of_the_training_data(ser
         same(answers(body)[1], explainer.explain(rows))
 
 
+def test_every_model_of_a_server_is_explained_at_its_own_address(server):
+    for model in ("loans", "remote"):
+        status, body = call(f"http://{server.rest}/v2/models/{model}/explain", v2(loans(2), model))
+        assert (status, body["id"], body["model_name"]) == (200, model, model)
+    assert call(f"http://{server.rest}/v2/models/nobody/explain", v2(loans(2)))[0] == 404
+
+
+def test_whole_numbers_may_be_null(server, explainer):
+    rows = loans(2, seed=3)
+    body = v2(rows)
+    body["inputs"][0]["data"][1] = None
+    status, answer = server.infer(body)
+    assert status == 200
+    expected = explainer.explain(rows.assign(age=[float(rows["age"].iloc[0]), np.nan]))
+    same(answers(answer)[1], expected)
+
+
 def test_rules_a_preset_and_a_time_budget_are_those_of_explain(server, explainer):
     rows = loans(4, seed=3)
     rules = {"vary": ["income"], "ranges": {"income": [0, None]}}
@@ -216,6 +233,12 @@ def changed(**columns):
     return body
 
 
+def ages(datatype, values):
+    body = v2(loans(2))
+    body["inputs"][0].update(datatype=datatype, data=values)
+    return body
+
+
 @pytest.mark.parametrize(
     ("body", "status", "said"),
     [
@@ -236,6 +259,12 @@ def changed(**columns):
         (v2(loans(2), targt=1), 400, "Did you mean 'target'"),
         ({**v2(loans(2)), "outputs": [{"name": "anwers"}]}, 400, "Did you mean 'answers'"),
         (v2(loans(2), "two\nlines"), 400, "expected printable characters"),
+        (v2(loans(2), "für Ärzte ☃"), 400, "expected printable characters of ASCII"),
+        (v2(loans(2), preset=["few"]), 400, "expected one of close"),
+        (ages("INT64", [30, 30.5]), 400, "30.5 is no whole number"),
+        (ages("INT64", [30, 10**30]), 400, "1e+30 is not from"),
+        (ages("UINT8", [30, 300]), 400, "300 is not from 0 to 255"),
+        ({**v2(loans(2)), "parameters": {"explain_parameters": "[" * 10_000}}, 400, "expected an object"),
         (v2(loans(51)), 413, "51 rows; at most 50"),
         (v2(loans(2), target="x" * 30_000), 413, "at most 20,000"),
     ],
@@ -279,9 +308,11 @@ def test_a_bad_request_in_a_batch_does_not_spoil_the_others(server):
 def test_every_request_is_in_the_log_with_its_id_and_in_the_metrics(server):
     server.infer(v2(loans(3), 'mine" 2026 forged'))
     server.infer(v2(loans(60), "too-many"))
+    server.infer(v2(loans(2)[["age"]], "no-income"))
     text = server.log.read_text()
     assert re.search(r"explained request_id=mine__2026_forged rows=3 found=3 predict_calls=\d+ seconds=", text)
     assert "refused request_id=too-many rows=60 status=413" in text
+    assert "refused request_id=no-income rows=unknown status=400" in text
     _, metrics = call(f"http://{server.metrics}/metrics")
     counted = dict(re.findall(r"^(cfproto_\w+_total)\{model_name=\"loans\"\} (\S+)$", metrics, re.MULTILINE))
     assert float(counted["cfproto_rows_total"]) >= float(counted["cfproto_found_total"]) >= 3
@@ -336,6 +367,9 @@ def test_processes_of_mlserver_answer_alike_and_keep_the_statuses(folder, explai
             same(answers(body)[1], explainer.explain(rows[at : at + 1], target=at % 2))
         assert server.infer(v2(rows, target=7))[0] == 400
         assert server.infer(v2(loans(1001)))[0] == 413
+        status, body = call(f"http://{server.rest}/v2/models/loans/explain", v2(rows[:1]))
+        assert status == 200
+        same(answers(body)[1], explainer.explain(rows[:1]))
         assert "cfproto_rows_total" in call(f"http://{server.metrics}/metrics")[1]
 
 

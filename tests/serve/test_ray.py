@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -26,9 +28,9 @@ from cfproto_plugin.integrations.datasets import explain_dataset, frames
 
 answers = frames.FrameExplainer.answers
 class Slow(frames.FrameExplainer):
-    def answers(self, frame):
+    def answers(self, frame, arrow=None):
         time.sleep(0.3)
-        return answers(self, frame)
+        return answers(self, frame, arrow)
 
 if __name__ == "__main__":
     saved, source, sink, workers, folder = sys.argv[1:]
@@ -38,7 +40,7 @@ if __name__ == "__main__":
     from cfproto_plugin.integrations.datasets import job
     job.FrameExplainer = Slow
     report = explain_dataset(saved, source, sink, block_rows=10, workers=int(workers), engine="ray", progress=False)
-    print(report.blocks, report.rows, report.done_before, len(report.failed))
+    print("\\nREPORT", report.blocks, report.rows, report.done_before, len(report.failed), flush=True)
     ray.shutdown()
 """
 
@@ -75,8 +77,9 @@ def expected(saved, source, tmp_path_factory):
 
 
 def ended(said):
-    """What the job printed last; Ray prints too."""
-    return said.splitlines()[-1].split()
+    """What the job printed of its report; Ray prints too, also afterwards."""
+    (line,) = (line for line in said.splitlines() if line.startswith("REPORT "))
+    return line.split()[1:]
 
 
 def contents(sink):
@@ -90,7 +93,7 @@ def job(saved, source, tmp_path, tmp_path_factory):
     script.write_text(JOB)
 
     def start(sink, workers=2):
-        folder = f"/tmp/ray-{os.getpid()}-{len(started)}"  # noqa: S108 Ray's sockets need a short name
+        folder = tempfile.mkdtemp(prefix="ray-")  # not pytest's: Ray's sockets need a short name
         process = subprocess.Popen(
             [sys.executable, script, saved, source, sink, str(workers), folder],
             stdout=subprocess.PIPE,
@@ -108,6 +111,7 @@ def job(saved, source, tmp_path, tmp_path_factory):
             os.kill(pid, signal.SIGKILL)
         process.stdout.close()
         process.wait(30)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def of_session(leader, folder):
@@ -153,7 +157,7 @@ def test_an_actor_that_is_killed_changes_nothing_in_the_result(job, expected, tm
     sink = tmp_path / "answers"
     process = job(sink)
     wait_for(sink, 3, process)
-    victims = actors(process.pid, f"/tmp/ray-{os.getpid()}-0")  # noqa: S108
+    victims = actors(process.pid, process.args[-1])
     assert len(victims) == 2
     os.kill(victims[0], signal.SIGKILL)
     said, _ = process.communicate(timeout=SECONDS)
@@ -168,7 +172,7 @@ def test_a_job_that_is_stopped_goes_on_by_the_manifest(job, expected, saved, sou
     wait_for(sink, 3, process)
     process.send_signal(sign)
     process.wait(SECONDS)
-    for pid in of_session(process.pid, f"/tmp/ray-{os.getpid()}-0"):  # noqa: S108 what Ray left running
+    for pid in of_session(process.pid, process.args[-1]):  # what Ray left running
         os.kill(pid, signal.SIGKILL)
     time.sleep(0.5)
     done = {name: (sink / name).stat().st_mtime_ns for name in contents(sink)}

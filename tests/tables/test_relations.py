@@ -137,3 +137,15 @@ def test_answers_keep_arithmetic_relations():
     assert len(after) > 30
     assert (after.a + 2 * after.b <= after.c + 2).all()
     assert (after.a - after.b).between(-2, 2).all()
+
+
+@pytest.mark.parametrize("narrow", [("a",), ("a", "b")])
+def test_a_relation_holds_in_the_numbers_that_narrow_columns_hold(narrow):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=50), "b": rng.normal(size=50), "c": rng.normal(size=50)})
+    frame = frame.astype(dict.fromkeys(narrow, "float32"))
+    explainer = CounterfactualExplainer(proba, features=Features(relations="b - 1.45 * a >= 1.82")).fit(frame)
+    space = explainer.fitted_.space
+    row = np.array([[-0.22068965517241383, 1.5, 0.0]], dtype=space.columns.dtype)
+    assert 1.5 - 1.45 * row[0, 0].astype(np.float32).astype(float) < 1.82  # what is returned in float32
+    assert not space.rules.related(row).any()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,15 +21,17 @@ from cfproto_plugin.integrations.datasets.loading import load_pyarrow
 SUFFIX = ".parquet"
 _ABOUT = b"cfproto"  # the key of what a file of answers says about itself
 _MAGIC = b"PAR1"
-_TAIL = 8  # bytes: the length of the footer, and the magic number
+_PIECE = 2**20  # bytes that are read at a time
+_ANSWERS = re.compile(r"(.+)-\d{5,}-\d{8,}\.parquet", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Block:
-    """Rows of a file. file: below the source. stamp: a checksum of the file's size and footer."""
+    """Rows of a file. file: below the source. stamp: of its row group. seen: size and time of change of the file."""
 
     file: str
     stamp: str
+    seen: str
     group: int
     start: int
     rows: int
@@ -40,8 +43,9 @@ class Block:
         return f"{stem}-{self.group:05d}-{self.start:08d}{SUFFIX}"
 
     def digest(self, job: str) -> str:
-        """A checksum of the block and the job that it is a part of."""
-        return hashlib.sha256(json.dumps([job, asdict(self)], sort_keys=True).encode()).hexdigest()
+        """A checksum of the block and the job that it is a part of; a copy of the same file gives the same."""
+        own = {name: value for name, value in asdict(self).items() if name != "seen"}
+        return hashlib.sha256(json.dumps([job, own], sort_keys=True).encode()).hexdigest()
 
 
 def files_of(source: Path) -> tuple[Path, list[str]]:
@@ -59,13 +63,17 @@ def files_of(source: Path) -> tuple[Path, list[str]]:
 
 def blocks_of(folder: Path, file: str, block_rows: int) -> Iterator[Block]:
     """The blocks of a file. Raises if its footer cannot be read."""
-    stamp = _stamp(folder / file)
-    with load_pyarrow().parquet.ParquetFile(folder / file) as opened:
+    path = folder / file
+    seen = _seen(path)
+    _check_footer(path)
+    with load_pyarrow().parquet.ParquetFile(path) as opened:
         about = opened.metadata
-        sizes = [about.row_group(group).num_rows for group in range(about.num_row_groups)]
-    for group, size in enumerate(sizes):
-        for start in range(0, size, block_rows):
-            yield Block(file, stamp, group, start, min(block_rows, size - start))
+        groups = [about.row_group(group) for group in range(about.num_row_groups)]
+        schema = opened.schema_arrow.to_string(show_schema_metadata=False)
+    for group, each in enumerate(groups):
+        stamp = _stamp(path, each, schema)
+        for start in range(0, each.num_rows, block_rows):
+            yield Block(file, stamp, seen, group, start, min(block_rows, each.num_rows - start))
 
 
 def types_in(folder: Path, file: str, names: Sequence[str]) -> dict[str, Any]:
@@ -80,14 +88,14 @@ def types_in(folder: Path, file: str, names: Sequence[str]) -> dict[str, Any]:
 
 
 def read(folder: Path, block: Block, columns: Sequence[str] | None) -> Any:
-    """The rows of a block as a pandas frame."""
-    if _stamp(folder / block.file) != block.stamp:
+    """The rows of a block as a pyarrow Table."""
+    if _seen(folder / block.file) != block.seen:
         raise InputError(f"{block.file} was changed while it was explained; start again")
     opened = load_pyarrow().parquet.ParquetFile(folder / block.file, page_checksum_verification=True)
     with opened:
         wanted = None if columns is None else [name for name in columns if name in opened.schema_arrow.names]
         table = opened.read_row_group(block.group, columns=wanted)
-    return table.slice(block.start, block.rows).to_pandas()
+    return table.slice(block.start, block.rows)
 
 
 def write(path: Path, table: Any, about: Mapping[str, Any]) -> int:
@@ -108,14 +116,33 @@ def about_answers(path: Path) -> dict[str, Any] | None:
         return None
 
 
-def _stamp(path: Path) -> str:
-    """A checksum of the size of a Parquet file and of its footer, which holds the statistics of its columns."""
-    size = path.stat().st_size
+def stem_of(name: str) -> str | None:
+    """The file of the source, without its suffix, whose answers have this name; None if it is no such name."""
+    found = _ANSWERS.fullmatch(name)
+    return None if found is None else found[1]
+
+
+def _check_footer(path: Path) -> None:
     with path.open("rb") as file:
-        file.seek(max(0, size - _TAIL))
-        tail = file.read()
-        if tail[4:] != _MAGIC:
+        file.seek(max(0, path.stat().st_size - len(_MAGIC)))
+        if file.read() != _MAGIC:
             raise InputError(f"{path.name} is no complete Parquet file: it was cut off, or has another format")
-        file.seek(max(0, size - _TAIL - int.from_bytes(tail[:4], "little")))
-        footer = file.read()
-    return hashlib.sha256(str(size).encode() + footer).hexdigest()[:32]
+
+
+def _stamp(path: Path, group: Any, schema: str) -> str:
+    """A checksum of the bytes of a row group: a changed value may leave size, statistics and footer as they were."""
+    found = hashlib.sha256(schema.encode())
+    with path.open("rb") as file:
+        for at in range(group.num_columns):
+            chunk = group.column(at)
+            file.seek(min(filter(None, (chunk.dictionary_page_offset, chunk.data_page_offset))))
+            left = chunk.total_compressed_size
+            while left > 0 and (some := file.read(min(left, _PIECE))):
+                found.update(some)
+                left -= len(some)
+    return found.hexdigest()[:32]
+
+
+def _seen(path: Path) -> str:
+    found = path.stat()
+    return f"{found.st_size}-{found.st_mtime_ns}"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from cfproto_plugin.features import Features
-from cfproto_plugin.helpers.kinds import to_pandas
+from cfproto_plugin.helpers.kinds import library_of, to_pandas
 from cfproto_plugin.integrations.datasets.loading import load_pyarrow
 from cfproto_plugin.integrations.datasets.schema import (
     answer_schema,
@@ -17,6 +17,7 @@ from cfproto_plugin.integrations.datasets.schema import (
     as_rows,
     feature_names,
     keep_types,
+    lines_of,
     to_frame,
 )
 from cfproto_plugin.integrations.datasets.stored import Stored, explainer_of, store
@@ -64,17 +65,24 @@ class FrameExplainer:
         """The answers as a pyarrow Table, whose types follow from the explainer."""
         return self.answers(frame)[0]
 
-    def answers(self, frame: Any) -> tuple[Any, int]:
-        """The table, and how many of the rows have a counterfactual."""
-        served, frame = self.served, to_pandas(frame)
+    def answers(self, frame: Any, arrow: Any = None) -> tuple[Any, int]:
+        """The table, and how many of the rows have a counterfactual.
+
+        arrow: the same rows as a pyarrow Table, if there is one. Columns are kept from it as they are: pandas has no
+        exact form for some, such as whole numbers beside missing values.
+        """
+        served = self.served
+        arrow = frame if arrow is None and library_of(frame) == "pyarrow" else arrow
+        frame = to_pandas(frame)
         schema = answer_schema(served.explainer, keep_types(self.keep, frame))
         names = [*self.keep]
-        rows = as_rows(frame, feature_names(served.explainer), names)
+        rows = as_rows(frame, feature_names(served.explainer), self.beside_features)
         if not len(frame):
             return schema.empty_table(), 0
         explanation = served.explain(rows, self.request)
         answers = as_table(explanation)
-        columns = [frame[name].iloc[explanation.row] for name in names]
+        kept = frame if arrow is None else arrow
+        columns = [lines_of(kept, name, explanation.row) for name in names]
         columns += [answers.iloc[:, at] for at in range(answers.shape[1])]
         arrays = [as_column(column, field.type, field.name) for column, field in zip(columns, schema, strict=True)]
         found = len(set(explanation.row[explanation.found].tolist()))
@@ -95,6 +103,12 @@ class FrameExplainer:
         """The columns that are read of the rows; None if all are."""
         names = feature_names(self.served.explainer)
         return None if names is None else [*dict.fromkeys((*self.keep, *names))]
+
+    @property
+    def beside_features(self) -> list[str]:
+        """The columns that are kept and not explained."""
+        names = feature_names(self.served.explainer) or ()
+        return [name for name in self.keep if name not in names]
 
     @property
     def served(self) -> ServedExplainer:

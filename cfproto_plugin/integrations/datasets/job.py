@@ -101,6 +101,7 @@ def explain_dataset(
     with open_manifest(sink, asked) as manifest:
         work = Work(folder.resolve(), sink.resolve(), explain, manifest.job)
         todo = _todo(blocks, manifest, report)
+        manifest.remove_outdated(blocks, todo)
         with reporting(progress, "explaining") as tick:
             _run(_runner(engine, count)(work, todo), manifest, report, sum(block.rows for block in blocks), tick)
         if stale := manifest.stale(blocks):

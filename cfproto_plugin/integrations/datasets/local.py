@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 
+from cfproto_plugin.errors import InputError
 from cfproto_plugin.integrations.datasets.blocks import Block
 from cfproto_plugin.integrations.datasets.outcomes import Outcome
 from cfproto_plugin.integrations.datasets.work import Work
@@ -19,6 +20,10 @@ from cfproto_plugin.integrations.datasets.work import Work
 log = logging.getLogger(__name__)
 _AHEAD = 2  # blocks per process that are handed out at a time
 _ATTEMPTS = 3  # at a block during which a process ended
+_NOT_BEGUN = (
+    "the processes that explain blocks end before they begin; standard error says why. A script that asks for more "
+    "than one worker is run by each of them too: put what it does below `if __name__ == '__main__':`"
+)
 _work: Work | None = None  # of a process of the pool
 
 
@@ -34,19 +39,24 @@ def in_processes(work: Work, blocks: Sequence[Block], workers: int) -> Iterator[
     A process that ends, as for want of memory, takes the pool with it: a new one goes on, and a block during which that
     happened thrice counts as failed.
     """
-    todo, attempts = deque(blocks), dict.fromkeys(blocks, 0)
+    todo, attempts, starts = deque(blocks), dict.fromkeys(blocks, 0), 0
     while todo:
         at_work: dict[Future[Outcome], Block] = {}
         pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _begin, (work,))
         try:
+            pool.submit(_ready).result()
+            starts = _ATTEMPTS  # what can begin once may fail to do so later, as for want of memory
             while todo or at_work:
                 while todo and len(at_work) < _AHEAD * workers:
-                    block = todo.popleft()
-                    at_work[pool.submit(_do, block)] = block
+                    at_work[pool.submit(_do, todo[0])] = todo[0]  # raises if a process has ended meanwhile
+                    todo.popleft()
                 for future in wait(at_work, return_when=FIRST_COMPLETED).done:
                     yield at_work[future], future.result()
                     del at_work[future]
-        except BrokenProcessPool:
+        except BrokenProcessPool as error:
+            starts -= not at_work
+            if starts < 0:
+                raise InputError(_NOT_BEGUN) from error
             log.warning("a process that explained blocks has ended; their blocks are done again")
             for block in at_work.values():
                 attempts[block] += 1
@@ -80,6 +90,10 @@ def _end_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
+
+
+def _ready() -> None:
+    """Done by a process that has begun."""
 
 
 def _do(block: Block) -> Outcome:

@@ -19,7 +19,7 @@ import numpy as np
 
 from cfproto_plugin.checks import shown
 from cfproto_plugin.errors import InputError
-from cfproto_plugin.integrations.datasets.blocks import Block, about_answers
+from cfproto_plugin.integrations.datasets.blocks import SUFFIX, Block, about_answers, stem_of
 from cfproto_plugin.integrations.datasets.outcomes import Outcome
 
 NAME = "_manifest.jsonl"
@@ -55,6 +55,18 @@ class Manifest:
         """Note how a block ended."""
         self._write({**asdict(outcome), "digest": block.digest(self.job)})
 
+    def remove_outdated(self, blocks: Iterable[Block], todo: Iterable[Block]) -> None:
+        """Remove answers to what a file of the source held before it was changed, so that old and new do not mix.
+
+        todo: the blocks that are not finished. Answers to files that are gone, or cannot be read, are left.
+        """
+        for block in todo:
+            (self._sink / block.name).unlink(missing_ok=True)
+        stems = {block.file.removesuffix(SUFFIX) for block in blocks}
+        for name in self.stale(blocks):
+            if stem_of(name) in stems:
+                (self._sink / name).unlink(missing_ok=True)
+
     def stale(self, blocks: Iterable[Block]) -> list[str]:
         """Files of answers in the sink that belong to no block."""
         names = {block.name for block in blocks}
@@ -84,7 +96,7 @@ def open_manifest(sink: Path, asked: Mapping[str, Any]) -> Iterator[Manifest]:
         for left in sink.rglob(_LEFT_OVER):
             left.unlink(missing_ok=True)
         manifest = Manifest(sink, file, job)
-        if not path.stat().st_size:
+        if next(_lines(path), None) is None:  # the file is new, or was cut off in its first line
             manifest._write({"format": _FORMAT, "job": job, "asked": described})  # noqa: SLF001 of this module
         yield manifest
         os.fsync(file.fileno())

@@ -67,10 +67,10 @@ def type_of(values: Any, name: str) -> Any:
 
 
 def as_arrow(values: Any, name: str) -> Any:
-    """A pandas column as a pyarrow array, categories as what they stand for."""
+    """A column of pandas or pyarrow as a pyarrow array, categories as what they stand for."""
     pa = load_pyarrow()
     try:
-        array = pa.array(values, from_pandas=True)
+        array = values if isinstance(values, pa.ChunkedArray) else pa.array(values, from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise InputError(
             f"column {name!r} cannot be written to Parquet, which holds one type per column: {error}", column=name
@@ -81,7 +81,7 @@ def as_arrow(values: Any, name: str) -> Any:
 
 
 def as_column(values: Any, kind: Any, name: str) -> Any:
-    """A pandas column as a pyarrow array of a given type."""
+    """A column as a pyarrow array of a given type."""
     pa = load_pyarrow()
     array = as_arrow(values, name)
     try:
@@ -91,6 +91,18 @@ def as_column(values: Any, kind: Any, name: str) -> Any:
             f"column {name!r} holds {array.type}; the answers hold {kind} there: {error}. Convert the data first",
             column=name,
         ) from error
+
+
+def lines_of(frame: Any, name: str, rows: Any) -> Any:
+    """A column of a pandas frame or a pyarrow Table at these rows."""
+    arrow = library_of(frame) == "pyarrow"
+    names = frame.column_names if arrow else frame.columns
+    if name not in names:
+        listed = ", ".join(map(str, names))
+        raise InputError(f"the rows have no column {name!r} to keep; they have {listed}", column=name)
+    if arrow:
+        return frame.column(name).take(load_pyarrow().array(rows))
+    return frame[name].iloc[rows]
 
 
 def to_frame(table: Any) -> Any:
@@ -130,7 +142,7 @@ def _plain(kind: Any) -> Any:
 def as_rows(frame: Any, names: Sequence[str] | None, keep: Sequence[str]) -> Any:
     """The features of a frame: these columns, or an array of all that are not kept."""
     if names is None:
-        return np.asarray(frame.drop(columns=list(keep)).to_numpy())
+        return np.asarray(frame.drop(columns=list(keep), errors="ignore").to_numpy())
     absent = [name for name in names if name not in frame.columns]
     if absent:
         listed = ", ".join(map(str, frame.columns))

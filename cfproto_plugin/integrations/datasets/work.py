@@ -28,7 +28,9 @@ class Work:
         start, cpu = time.perf_counter(), time.process_time()
         found, size, failed = 0, 0, None
         try:
-            table, found = self.explain.answers(read(self.folder, block, self.explain.columns))
+            rows = read(self.folder, block, self.explain.columns)
+            features = rows.drop_columns([name for name in self.explain.beside_features if name in rows.column_names])
+            table, found = self.explain.answers(features.to_pandas(), rows)
             size = write(self.sink / block.name, table, {"digest": block.digest(self.job), "found": found})
         except Exception as error:  # noqa: BLE001 whatever a damaged file or a model raises
             found, failed = 0, _reason(block, error)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -18,13 +19,13 @@ from mlserver import MLModel, ModelSettings
 from mlserver.context import model_context
 from mlserver.errors import MLServerError
 from mlserver.grpc.utils import STATUS_CODE_MAPPING
-from mlserver.handlers import custom_handler
+from mlserver.handlers.custom import CustomHandler, register_custom_handler
 from mlserver.types import InferenceRequest, InferenceResponse, MetadataTensor
 from mlserver.utils import get_model_uri
 
 from cfproto_plugin.errors import ConfigError, did_you_mean
 from cfproto_plugin.integrations.mlserver.metrics import metrics
-from cfproto_plugin.integrations.mlserver.tensors import check_id, outputs_of, params_of, rows_of, size_of
+from cfproto_plugin.integrations.mlserver.tensors import check_id, output_names, outputs_of, params_of, rows_of, size_of
 from cfproto_plugin.integrations.service.errors import as_service_error
 from cfproto_plugin.integrations.service.service import ExplainerService, safe
 
@@ -48,6 +49,7 @@ class CounterfactualRuntime(MLModel):  # type: ignore[misc]  # MLServer is not s
             settings.parameters.extra = {**(settings.parameters.extra or {}), "batching": batching}
             settings.max_batch_size = 0
         super().__init__(settings)
+        self._add_explain()
         for status, code in _CODES.items():
             STATUS_CODE_MAPPING.setdefault(int(status), code)
 
@@ -70,11 +72,9 @@ class CounterfactualRuntime(MLModel):  # type: ignore[misc]  # MLServer is not s
         """The answers to the rows of a request."""
         request_id = payload.id or ""
         try:
-            check_id(payload)
-            self.service.limits.check_size(0, size_of(payload))
-            rows = rows_of(payload, self.service.reader)
-            explanation, facts = await self.service.explain(rows, params_of(payload), request_id=request_id, log=log)
-            outputs = outputs_of(explanation, payload)
+            rows, params, names = self.service.read(lambda: self._asked(payload), request_id=request_id, log=log)
+            explanation, facts = await self.service.explain(rows, params, request_id=request_id, log=log)
+            outputs = outputs_of(explanation, names)
         except Exception as error:
             told = as_service_error(error)
             if told.status == HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -84,13 +84,24 @@ class CounterfactualRuntime(MLModel):  # type: ignore[misc]  # MLServer is not s
         metrics().answered(self.name, facts)
         return InferenceResponse(id=payload.id, model_name=self.name, model_version=self.version, outputs=outputs)
 
-    @custom_handler(rest_path="/v2/models/{model_name}/explain")  # type: ignore[untyped-decorator]
-    async def explain(self, payload: InferenceRequest, model_name: str) -> InferenceResponse:
-        """The same at the address that Seldon's explainers have."""
-        if model_name != self.name:
-            raise MLServerError(f"Model {model_name} not found", int(HTTPStatus.NOT_FOUND))
-        with model_context(self.settings):
-            return await self.predict(payload)
+    def _asked(self, payload: InferenceRequest) -> tuple[Any, Mapping[str, Any], list[str]]:
+        """Rows, `explain_parameters`, and the names of outputs."""
+        check_id(payload)
+        self.service.limits.check_size(0, size_of(payload))
+        return rows_of(payload, self.service.reader), params_of(payload), output_names(payload)
+
+    def _add_explain(self) -> None:
+        """The same at the address that Seldon's explainers have.
+
+        A handler of the class would have one address for all models of a server, and the first would get every request.
+        """
+
+        async def explain(payload: InferenceRequest) -> InferenceResponse:
+            with model_context(self.settings):
+                return await self.predict(payload)
+
+        register_custom_handler(CustomHandler(rest_path=f"/v2/models/{self.name}/explain"), explain)
+        self.explain = explain
 
     async def unload(self) -> bool:
         """End the threads; the process that only passes requests on has none."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,9 @@ from cfproto_plugin.explanation import Explanation
 from cfproto_plugin.integrations.service.rows import RowReader
 from cfproto_plugin.integrations.service.service import as_answers, as_json
 
+OUTPUTS = ("answers", "explanation")
 _WORD = 8  # bytes that a number takes at most
+_INTEGERS = {f"{kind}{bits}" for kind in ("INT", "UINT") for bits in (8, 16, 32, 64)}
 
 
 def size_of(payload: InferenceRequest) -> int:
@@ -26,9 +30,9 @@ def size_of(payload: InferenceRequest) -> int:
 
 
 def check_id(payload: InferenceRequest) -> None:
-    """MLServer sends the id back as a header, which has no line breaks."""
-    if payload.id is not None and not payload.id.isprintable():
-        raise InputError(f"the id of the request is {shown(payload.id)}; expected printable characters")
+    """MLServer sends the id back as a header, which has no line breaks, and nothing but ASCII over gRPC."""
+    if payload.id is not None and not (payload.id.isascii() and payload.id.isprintable()):
+        raise InputError(f"the id of the request is {shown(payload.id)}; expected printable characters of ASCII")
 
 
 def rows_of(payload: InferenceRequest, reader: RowReader) -> Any:
@@ -41,32 +45,30 @@ def rows_of(payload: InferenceRequest, reader: RowReader) -> Any:
     return reader.from_columns({name: _column(each) for name, each in inputs.items()})
 
 
-def outputs_of(explanation: Explanation, payload: InferenceRequest) -> list[ResponseOutput]:
-    """The outputs that were asked for; all if none was.
+def output_names(payload: InferenceRequest) -> list[str]:
+    """The outputs that are asked for; all if none is."""
+    asked = [*dict.fromkeys(each.name for each in payload.outputs or [])] or [*OUTPUTS]
+    for name in asked:
+        if name not in OUTPUTS:
+            raise InputError(f"there is no output {name!r}.{did_you_mean(name, OUTPUTS)} Known: {', '.join(OUTPUTS)}")
+    return asked
 
-    answers: (lines, 1) texts, a JSON object for each line. explanation: (1, 1), what `Explanation.from_json` reads.
-    """
+
+def outputs_of(explanation: Explanation, names: Sequence[str]) -> list[ResponseOutput]:
+    """answers: (lines, 1) texts, a JSON object each. explanation: (1, 1), what `Explanation.from_json` reads."""
     made = {
         "answers": lambda: [as_json(each) for each in as_answers(explanation)],
         "explanation": lambda: [explanation.to_json()],
     }
-    asked = [each.name for each in payload.outputs or []] or [*made]
-    for name in asked:
-        if name not in made:
-            raise InputError(f"there is no output {name!r}.{did_you_mean(name, made)} Known: {', '.join(made)}")
-    return [StringCodec.encode_output(name, made[name]()) for name in asked]
+    return [StringCodec.encode_output(name, made[name]()) for name in names]
 
 
 def params_of(payload: InferenceRequest) -> Mapping[str, Any]:
     """`explain_parameters`: an object, or its JSON, as gRPC has no objects."""
     given = getattr(payload.parameters, "explain_parameters", None) if payload.parameters else None
     if isinstance(given, str):
-        import json
-
-        try:
+        with suppress(ValueError, RecursionError):
             given = json.loads(given)
-        except ValueError:
-            given = [given]
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -81,11 +83,27 @@ def _array(tensor: RequestInput) -> Any:
         values = np.array(_texts_in(tensor), dtype=object)
         return values.reshape(tensor.shape) if values.size == np.prod(tensor.shape) else values
     try:
+        if tensor.datatype in _INTEGERS and isinstance(data_of(tensor), list):
+            return _whole_numbers(tensor)
         return np.asarray(NumpyCodec.decode_input(tensor))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(
             f"the input {tensor.name!r} does not hold {tensor.datatype} of shape {tensor.shape}: {error}"
         ) from error
+
+
+def _whole_numbers(tensor: RequestInput) -> Any:
+    """Integers of JSON, None where one is missing. NumPy would cut off decimals, and knows no missing integer."""
+    values = np.array(data_of(tensor), dtype=object)
+    bounds = np.iinfo(tensor.datatype.lower())
+    for value in values.ravel():
+        whole = value is None or (isinstance(value, (int, float)) and value % 1 == 0)
+        if not whole:
+            raise ValueError(f"{shown(value)} is no whole number")
+        if value is not None and not bounds.min <= value <= bounds.max:
+            raise ValueError(f"{shown(value)} is not from {bounds.min} to {bounds.max}")
+    made = values if None in values.ravel().tolist() else values.astype(tensor.datatype.lower())
+    return made.reshape(tensor.shape)
 
 
 def _column(tensor: RequestInput) -> list[Any]:
@@ -96,8 +114,13 @@ def _column(tensor: RequestInput) -> list[Any]:
     return values
 
 
+def data_of(tensor: RequestInput) -> Any:
+    """The values of a tensor: a list, or the bytes of gRPC."""
+    return getattr(tensor.data, "root", tensor.data)
+
+
 def _texts_in(tensor: RequestInput) -> list[Any]:
-    data = getattr(tensor.data, "root", tensor.data)
+    data = data_of(tensor)
     if isinstance(data, (bytes, str)):  # one text, or the raw form of gRPC
         return [_text(each) for each in StringCodec.decode_input(tensor)]
     return [_text(each) for each in np.array(data, dtype=object).ravel().tolist()]
@@ -111,7 +134,7 @@ def _text(value: Any) -> Any:
 
 
 def _bytes_of(tensor: RequestInput) -> int:
-    data = getattr(tensor.data, "root", tensor.data)
+    data = data_of(tensor)
     if isinstance(data, (bytes, str)):
         return len(data)
     return sum(

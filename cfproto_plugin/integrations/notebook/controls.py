@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from cfproto_plugin.errors import InputError
 from cfproto_plugin.helpers.kinds import cells_of, library_of, take, to_pandas
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.report import number_dtypes, plain_cell, ranked, value_text
+from cfproto_plugin.report.ranking import number_of
 from cfproto_plugin.report.subsets import active_column
 from cfproto_plugin.tables.cells import code_of, is_missing, key_of, lookup, missing_kind
 
@@ -34,12 +36,15 @@ class Control(NamedTuple):
     high: float = math.nan
     whole: bool = False  # only whole numbers
     choices: tuple[Any, ...] = ()  # empty for a number
+    date: bool = False  # low and high are days since 1970
 
     def as_data(self) -> dict[str, Any]:
         """For the browser: numbers, texts, and places in the list of choices; None is a missing number."""
         common = {"name": self.name, "before": self.shown(self.before), "after": self.shown(self.after)}
         if self.choices:
             return {**common, "kind": "choice", "choices": _texts(self.choices)}
+        if self.date:
+            return {**common, "kind": "date", "low": math.floor(self.low), "high": math.ceil(self.high)}
         step = _step(self.high - self.low, whole=self.whole)
         low, high = (float(f"{end:.10g}") for end in (math.ceil(self.low / step) * step, self.high // step * step))
         return {**common, "kind": "number", "low": low, "high": high, "step": step, "whole": self.whole}
@@ -48,7 +53,9 @@ class Control(NamedTuple):
         """A value as the browser holds it."""
         if self.choices:
             return code_of(lookup(self.choices), value)
-        return None if is_missing(value) else plain_cell(value)
+        if is_missing(value):
+            return None
+        return number_of(value) if self.date else plain_cell(value)
 
     def read(self, sent: Any) -> Any:
         """The value that the browser sent; InputError if there is no such value."""
@@ -57,12 +64,15 @@ class Control(NamedTuple):
                 raise InputError(f"{self.name} is {sent!r}; expected the place of one of {len(self.choices)} values")
             return self.choices[sent]
         if sent is None:
-            return math.nan
+            return self.before if self.date else math.nan
         if isinstance(sent, bool) or not isinstance(sent, Real) or not math.isfinite(sent):
-            raise InputError(f"{self.name} is {sent!r}; expected a number")
+            raise InputError(f"{self.name} is {sent!r}; expected a number{' of days' * self.date}")
         for known in (self.before, self.after):  # exactly: a browser has no integers beyond 2^53
-            if not is_missing(known) and float(known) == sent:
+            if not is_missing(known) and (number_of(known) if self.date else float(known)) == sent:
                 return known
+        if self.date:
+            base = self.after if is_missing(self.before) else self.before
+            return base + timedelta(days=float(sent) - number_of(base))
         return round(sent) if self.whole else float(sent)
 
 
@@ -116,6 +126,9 @@ def _control(
     if values and all(isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) for value in values):
         low, high = float(min(values)), float(max(values))
         return Control(name, places, before, after, low, high, all(float(value).is_integer() for value in values))
+    if values and all(isinstance(value, datetime) for value in values):
+        days = [number_of(value) for value in values]
+        return Control(name, places, before, after, min(days), max(days), date=True)
     return Control(name, places, before, after, choices=_choices(column, before, after))
 
 

@@ -1,18 +1,5 @@
-/* Sliders and lists for the features of a row, and what the model says. Text becomes text nodes, never HTML. */
-function el(tag, attributes, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) if (value !== null) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
-}
-
-function percent(share) {
-  const whole = Math.round(100 * share);
-  if (whole === 0 && share > 0) return "<1 %";
-  if (whole === 100 && share < 1) return ">99 %";
-  return whole + " %";
-}
-
+/* Sliders and lists for the features of a row, and what the model says. Elements and percentages are made by dom.js of
+   the report, which stands before this text. */
 /* A row of the form: the name, the inputs, and where the value comes from. changed(value) is called with a new value. */
 function choice(control, changed) {
   const select = el("select", { "aria-label": control.name }, ...control.choices.map((text, at) => el("option", { value: at }, text)));
@@ -42,6 +29,26 @@ function number(control, changed) {
   return { inputs: [slider, exact], show };
 }
 
+/* Days since 1970; a slider and a date. */
+function date(control, changed) {
+  const slider = el("input", { type: "range", "aria-label": control.name, min: control.low, max: control.high, step: 1 });
+  const exact = el("input", { type: "date", "aria-label": control.name + ", exact date" });
+  const show = (value) => {
+    exact.value = value === null ? "" : day(value);
+    if (value !== null) slider.value = Math.floor(value);
+  };
+  slider.addEventListener("input", () => { show(slider.valueAsNumber); changed(slider.valueAsNumber); });
+  exact.addEventListener("change", () => {
+    const value = Number.isFinite(exact.valueAsNumber) ? exact.valueAsNumber / DAY : control.before;
+    show(value);
+    changed(value);
+  });
+  return { inputs: [slider, exact], show };
+}
+
+const DAY = 24 * 60 * 60 * 1000, MADE = { choice, number, date };
+const day = (value) => new Date(value * DAY).toISOString().slice(0, 10);
+
 function render({ model, el: root }) {
   const controls = model.get("controls"), about = model.get("about");
   let values = [...model.get("asked").values], waiting = false, again = false, asks = model.get("asked").number;
@@ -55,7 +62,7 @@ function render({ model, el: root }) {
     model.save_changes();
   };
 
-  const parts = controls.map((control, at) => (control.kind === "choice" ? choice : number)(control, (value) => {
+  const parts = controls.map((control, at) => MADE[control.kind](control, (value) => {
     values[at] = value;
     mark();
     send();
@@ -66,7 +73,8 @@ function render({ model, el: root }) {
     mark();
     send();
   };
-  const text = (control, value) => value === null ? "missing" : control.kind === "choice" ? control.choices[value] : String(value);
+  const text = (control, value) => value === null ? "missing"
+    : control.kind === "choice" ? control.choices[value] : control.kind === "date" ? day(value) : String(value);
   const rows = controls.map((control, at) => el("div", { class: "cfw-row" }, el("span", { class: "cfw-name" }, control.name),
     el("span", { class: "cfw-inputs" }, ...parts[at].inputs),
     el("span", { class: "cfw-was" }, "was " + text(control, control.before))));
@@ -99,6 +107,7 @@ function render({ model, el: root }) {
     return made;
   };
   root.classList.add("cfw");
+  root.addEventListener("keydown", (event) => event.stopPropagation()); /* JupyterLab would take the arrows for itself */
   root.append(el("div", { class: "cfw-head" }, about.row + ": what if?"), said,
     el("div", { class: "cfw-proba" }, el("span", {}, "probability of " + about.to), track, figure), ...rows,
     el("div", { class: "cfw-buttons" }, button("before", "As it is"), button("after", "Counterfactual")));

@@ -11,6 +11,7 @@ import numpy as np
 from cfproto_plugin.errors import CfprotoError, InputError
 from cfproto_plugin.helpers.kinds import take
 from cfproto_plugin.integrations.notebook.controls import Control, controls_of, row_with
+from cfproto_plugin.report.texts import asset
 
 
 def what_if(explanation: Any, line: int = 0, features: Any = None) -> Any:
@@ -45,7 +46,7 @@ def _widget_class() -> Any:
         `number`: the class, whether it is another than the row's own, the probability of the new class, or an error.
         """
 
-        _esm = _text("what_if.js")
+        _esm = asset("dom.js") + _text("what_if.js")
         _css = _text("what_if.css")
         controls: Any = traitlets.List().tag(sync=True)
         about: Any = traitlets.Dict().tag(sync=True)
@@ -60,8 +61,8 @@ def _widget_class() -> Any:
                 controls=[control.as_data() for control in controls],
                 about={
                     "row": f"Row {line.row[0]}",
-                    "from": str(line.original_class[0]),
-                    "to": str(new),
+                    "from": line.class_name(line.original_class[0]),
+                    "to": line.class_name(new),
                     "before": float(line.original_proba[0, self._new]),
                 },
             )
@@ -84,7 +85,7 @@ def _widget_class() -> Any:
             row = row_with(take(line.original, slice(0, 1)), self._controls, values, line.column_names)
             proba, label = line.source.probabilities(row)[0], int(line.source.labels(row)[0])
             return {
-                "label": str(line.classes[label]),
+                "label": line.class_name(line.classes[label]),
                 "other": bool(line.classes[label] != line.original_class[0]),
                 "proba": float(np.asarray(proba)[self._new]),
             }

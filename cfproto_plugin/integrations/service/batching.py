@@ -27,6 +27,7 @@ from cfproto_plugin.integrations.service.limits import Limits
 
 _ROWS = ("original", "counterfactual")
 _LEAST_SHARE = 0.5  # of its own time that a request has in a batch with an older one
+_MOST_WAIT = 0.1  # of its own time that a request waits for others
 Search = Callable[[Any, Request, float], Explanation]  # rows, what is asked, deadline of time.monotonic
 
 
@@ -39,6 +40,10 @@ class Asked:
     deadline: float
     arrived: float = field(default_factory=time.monotonic)
     answer: asyncio.Future[Answered] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    def may_wait_until(self, max_wait: float) -> float:
+        """When its search begins at the latest: waiting for others takes no more than a part of its own time."""
+        return min(self.arrived + max_wait, self.arrived + _MOST_WAIT * (self.deadline - self.arrived))
 
     def goes_with(self, first: Asked) -> bool:
         """Whether both can be explained in one call, which ends with the time of the first."""
@@ -88,7 +93,7 @@ class Batcher:
             self._timer = None
         loop = asyncio.get_running_loop()
         while self._line and self._free:
-            wait = self._line[0].arrived + self._limits.max_wait - time.monotonic()
+            wait = self._line[0].may_wait_until(self._limits.max_wait) - time.monotonic()
             if wait > 0 and len(self._line) < self._limits.max_batch:
                 self._timer = loop.call_later(wait, self._start)
                 return
@@ -186,8 +191,8 @@ def _kinds(rows: Any) -> Any:
 
 
 def _too_late(asked: Asked) -> ServiceError:
-    waited = time.monotonic() - asked.arrived
+    given = max(asked.deadline - asked.arrived, 0.0)
     return ServiceError(
-        f"the request waited {waited:.1f} seconds, as long as it may take; try again later",
+        f"the request waited in line for all of its {given:.3g} seconds; try again later, or with a longer time_budget",
         HTTPStatus.SERVICE_UNAVAILABLE,
     )

@@ -14,10 +14,13 @@ from cfproto_plugin.integrations.service.errors import PredictorError
 
 @dataclass
 class Calls:
-    """deadline: of time.monotonic. failure: the last error of the model that more attempts did not mend."""
+    """deadline: of time.monotonic. failure: an error of the model behind a URL that more attempts did not mend; it is
+    not asked again in this search. remote: whether there is such a model.
+    """
 
     deadline: float = math.inf
     failure: PredictorError | None = None
+    remote: bool = False
 
     def left(self) -> float:
         """Seconds until the deadline."""

@@ -1,14 +1,15 @@
 """Errors of a served explainer, with the HTTP status that a server answers with.
 
 ServiceError (CfprotoError)            a request that is not answered
-└── PredictorError                     the model behind a URL does not answer (502), or not in time (504)
+└── PredictorError (ModelError)        the model behind a URL does not answer (502), or not in time (504)
+SearchEndsError (BaseException)        a search goes on when a model raises; this one ends it
 """
 
 from __future__ import annotations
 
 from http import HTTPStatus
 
-from cfproto_plugin.errors import CfprotoError, InputError
+from cfproto_plugin.errors import CfprotoError, InputError, ModelError
 
 
 class ServiceError(CfprotoError):
@@ -19,8 +20,12 @@ class ServiceError(CfprotoError):
         self.status = status
 
 
-class PredictorError(ServiceError):
-    """The model behind a URL does not answer."""
+class PredictorError(ServiceError, ModelError):
+    """The model behind a URL does not answer, or with something else than probabilities."""
+
+
+class SearchEndsError(BaseException):
+    """Ends a search whose model is broken; no handler of a model's errors takes it for one of them."""
 
 
 def as_service_error(error: Exception) -> ServiceError:

@@ -10,9 +10,11 @@ import http.client
 import json
 import random
 import socket
+import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,13 +25,15 @@ from cfproto_plugin.checks import is_count, is_number, shown
 from cfproto_plugin.errors import ConfigError, ModelError
 from cfproto_plugin.helpers.kinds import library_of
 from cfproto_plugin.integrations.service.calls import present_calls
-from cfproto_plugin.integrations.service.errors import PredictorError
+from cfproto_plugin.integrations.service.errors import PredictorError, SearchEndsError
 from cfproto_plugin.integrations.service.tensors import from_v1, from_v2, to_v1, to_v2
 from cfproto_plugin.protocols import Array
 
 _AGAIN = {408, 429, 500, 502, 503, 504}  # of which another attempt may know better
+_REFUSED = {400, 413, 422}  # it does not take these rows, as a model does that raises
 _MOST_BYTES = 2**30  # of an answer
 _SHOWN = 300  # characters of an answer in a message
+_LEAST_SECONDS = 0.01
 
 
 class RemoteModel:
@@ -82,11 +86,20 @@ class RemoteModel:
         as_columns = self._as_columns if self._as_columns is not None else _has_text(x)
         body = to_v1(x, as_columns=as_columns) if self._v1 else to_v2(x, as_columns=as_columns, output=self._output)
         answer = self._answer(json.dumps(body, allow_nan=False).encode())
-        return from_v1(answer, len(x)) if self._v1 else from_v2(answer, len(x), self._output)
+        try:
+            found = from_v1(answer, len(x)) if self._v1 else from_v2(answer, len(x), self._output)
+        except ModelError as error:
+            raise self._failed(f"gave no probabilities: {error}", HTTPStatus.BAD_GATEWAY) from error
+        if len(found) and np.isnan(found).any(axis=1).all():
+            raise self._failed(f"gave no probabilities: NaN for all of {len(found)} rows", HTTPStatus.BAD_GATEWAY)
+        return found
 
     def _answer(self, body: bytes) -> Any:
         """The JSON that the server answers with, by as many attempts as it takes."""
         calls, attempt = present_calls(), 0
+        calls.remote = True
+        if calls.failure is not None:  # more attempts would not mend it
+            raise SearchEndsError if calls.failure.status == HTTPStatus.BAD_GATEWAY else calls.failure
         while True:
             left, attempt = calls.left(), attempt + 1
             if left <= 0:
@@ -108,36 +121,49 @@ class RemoteModel:
         return error
 
     def _sent(self, body: bytes, seconds: float) -> Any:
-        """One request and its answer. The connection is kept for the next, unless something failed on the way."""
-        connection = self._connection(seconds)
+        """One request and its answer, as JSON."""
+        status, content = self._exchanged(body, seconds)
+        if status in _AGAIN:
+            raise _TryAgainError(f"{status}: {_text(content)}")
+        if status in _REFUSED:
+            raise ModelError(f"the model at {self.url} answered {status}: {_text(content)}")
+        if status != HTTPStatus.OK:
+            raise self._failed(f"answered {status}: {_text(content)}", HTTPStatus.BAD_GATEWAY)
         try:
-            connection.request("POST", self._path(), body, {"Content-Type": "application/json"})
-            response = connection.getresponse()
-            content = response.read(_MOST_BYTES)
+            return json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise self._failed(f"answered with no JSON: {_text(content)}", HTTPStatus.BAD_GATEWAY) from error
+
+    def _exchanged(self, body: bytes, seconds: float) -> tuple[int, bytes]:
+        """Status and content of an answer. A kept connection that the server closed meanwhile is no failed attempt."""
+        end = time.monotonic() + seconds
+        try:
+            kept = self._idle.pop()
+        except IndexError:
+            return self._by(self._new_connection(), body, seconds)
+        try:
+            return self._by(kept, body, seconds)
+        except (ConnectionError, http.client.BadStatusLine):
+            self.close()
+            return self._by(self._new_connection(), body, max(end - time.monotonic(), _LEAST_SECONDS))
+
+    def _by(self, connection: http.client.HTTPConnection, body: bytes, seconds: float) -> tuple[int, bytes]:
+        """The answer over a connection, which is kept for the next request unless something failed on the way."""
+        connection.timeout = seconds
+        try:
+            with _cut_after(seconds, connection):
+                connection.request("POST", self._path(), body, {"Content-Type": "application/json"})
+                response = connection.getresponse()
+                content = response.read(_MOST_BYTES)
         except BaseException:
             connection.close()
             raise
         self._idle.append(connection)
-        if response.status in _AGAIN:
-            raise _TryAgainError(f"{response.status}: {_text(content)}")
-        if response.status != HTTPStatus.OK:  # it refuses these rows, as a model does that raises
-            raise ModelError(f"the model at {self.url} answered {response.status}: {_text(content)}")
-        try:
-            return json.loads(content)
-        except ValueError as error:
-            raise ModelError(f"the model at {self.url} answered with no JSON: {_text(content)}") from error
+        return response.status, content
 
-    def _connection(self, seconds: float) -> http.client.HTTPConnection:
-        """An open connection that no other thread uses, or a new one."""
-        try:
-            found = self._idle.pop()
-        except IndexError:
-            kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
-            found = kind(self._parts.hostname or "", self._parts.port)
-        found.timeout = seconds
-        if isinstance(found.sock, socket.socket):
-            found.sock.settimeout(seconds)
-        return found
+    def _new_connection(self) -> http.client.HTTPConnection:
+        kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
+        return kind(self._parts.hostname or "", self._parts.port)
 
     def close(self) -> None:
         """Close connections that are open and not in use; the next request opens a new one."""
@@ -153,6 +179,36 @@ class RemoteModel:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_idle": deque()}
+
+
+@contextmanager
+def _cut_after(seconds: float, connection: http.client.HTTPConnection) -> Iterator[None]:
+    """Raise TimeoutError if the block takes longer: the timeout of a socket begins anew with every byte."""
+    cut = threading.Event()
+
+    def end() -> None:
+        cut.set()
+        sock = connection.sock
+        if sock is not None:
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    if connection.sock is None:
+        connection.connect()
+    connection.sock.settimeout(seconds)
+    timer.start()
+    try:
+        yield
+    except (OSError, http.client.HTTPException) as error:
+        if cut.is_set():
+            raise TimeoutError(f"no whole answer in {seconds:.3g} seconds") from error
+        raise
+    finally:
+        timer.cancel()
+    if cut.is_set():
+        raise TimeoutError(f"no whole answer in {seconds:.3g} seconds")
 
 
 class _TryAgainError(Exception):

@@ -14,6 +14,8 @@ from cfproto_plugin.helpers.kinds import library_of, load_pandas, take, to_panda
 from cfproto_plugin.integrations.service.tensors import datatype_of
 from cfproto_plugin.integrations.serving import known
 
+_MOST_WHOLE = 2.0**63  # of 64 bits
+
 
 class RowReader:
     """Makes rows like those of the training data of an explainer."""
@@ -66,11 +68,22 @@ class RowReader:
             raise InputError(f"instances is {shown(instances)}; expected a list of rows, at least one")
         if all(isinstance(each, dict) for each in instances):
             names = [*dict.fromkeys(name for each in instances for name in each)]
+            self._check_complete(instances)
             return self.from_columns({name: [each.get(name) for each in instances] for name in names})
         try:
             return self.from_array(np.array(instances, dtype=object if self._is_frame else float))
+        except InputError:
+            raise
         except (TypeError, ValueError) as error:
             raise InputError(f"the instances are no rows of equal length: {error}") from error
+
+    def _check_complete(self, instances: Sequence[Mapping[str, Any]]) -> None:
+        for at, each in enumerate(instances):
+            absent = [name for name in self.names if name not in each]
+            if absent:
+                raise InputError(
+                    f"column {absent[0]!r} is missing in row {at}; a value that is not known is null. {self._columns()}"
+                )
 
     def _column(self, values: Sequence[Any], name: str) -> Any:
         """A pandas column of the dtype of the training data, where the values have one."""
@@ -78,8 +91,11 @@ class RowReader:
         column = pandas.Series(list(values), dtype=object)
         kind = getattr(self._dtypes[name], "kind", "O")
         if kind in "iuf" and column.map(_is_number).all():
-            numbers = column.astype(float)
-            whole = kind in "iu" and numbers.notna().all() and bool((numbers % 1 == 0).all())
+            try:
+                numbers = column.astype(float)
+            except OverflowError as error:
+                raise InputError(f"column {name!r} holds a number that no float can hold") from error
+            whole = kind in "iu" and bool((numbers % 1 == 0).all()) and bool((numbers.abs() < _MOST_WHOLE).all())
             return column.astype("int64") if whole else numbers
         return column.astype(bool) if kind == "b" and column.map(_is_truth).all() else column
 

@@ -6,9 +6,10 @@ import json
 import logging
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from http import HTTPStatus
+from typing import Any, Self, TypeVar
 
 from cfproto_plugin.checks import is_number, shown
 from cfproto_plugin.errors import ConfigError, ModelError
@@ -17,13 +18,14 @@ from cfproto_plugin.explanation import Explanation
 from cfproto_plugin.integrations.requests import Request, read_request
 from cfproto_plugin.integrations.service.batching import Answered, Asked, Batcher
 from cfproto_plugin.integrations.service.calls import calls_until
-from cfproto_plugin.integrations.service.errors import as_service_error
+from cfproto_plugin.integrations.service.errors import PredictorError, SearchEndsError, ServiceError, as_service_error
 from cfproto_plugin.integrations.service.limits import Limits
 from cfproto_plugin.integrations.service.remote import RemoteModel
 from cfproto_plugin.integrations.service.rows import RowReader
 from cfproto_plugin.integrations.serving import ServedExplainer, known, without_nan
 from cfproto_plugin.report import as_table
 
+T = TypeVar("T")
 _GRACE = 1.0  # seconds that a call of a model behind a URL may take beyond the time budget
 _LONGEST_ID = 128
 _SPECIAL = re.compile(r"[^\w.:@/+-]")  # in the id of a request, which a client chose
@@ -68,6 +70,14 @@ class ExplainerService:
             raise ConfigError(f"predictor is {shown(predictor)}; expected arguments of RemoteModel: {error}") from error
         return cls(CounterfactualExplainer.load(path, model, trusted=trusted), checked)
 
+    def read(self, read: Callable[[], T], *, request_id: str, log: logging.Logger) -> T:
+        """What a request says. One that cannot be read is logged like any other. Raises ServiceError."""
+        start = time.monotonic()
+        try:
+            return read()
+        except Exception as error:
+            raise _refused(error, request_id, log, "unknown", time.monotonic() - start) from error
+
     async def explain(
         self, rows: Any, params: Mapping[str, Any] | None, *, request_id: str, log: logging.Logger
     ) -> tuple[Explanation, Facts]:
@@ -79,15 +89,7 @@ class ExplainerService:
             seconds = self.limits.max_seconds if request.time_budget is None else request.time_budget
             answered = await self._batcher.explain(Asked(rows, request, start + seconds))
         except Exception as error:
-            told = as_service_error(error)
-            log.info(
-                "refused request_id=%s rows=%d status=%d seconds=%.3f",
-                safe(request_id),
-                len(rows),
-                told.status,
-                time.monotonic() - start,
-            )
-            raise told from error
+            raise _refused(error, request_id, log, f"{len(rows)}", time.monotonic() - start) from error
         facts = _facts(len(rows), answered, time.monotonic() - start)
         log.info(
             "explained request_id=%s %s", safe(request_id), " ".join(f"{k}={v:.6g}" for k, v in vars(facts).items())
@@ -113,16 +115,33 @@ class ExplainerService:
         with calls_until(deadline + _GRACE) as calls:
             try:
                 found = self._served.explain(rows, replace(request, time_budget=left))
-            except ModelError as error:
-                raise calls.failure or error from error
-        if calls.failure is not None and not found.found.any():
+            except (ModelError, SearchEndsError) as error:
+                remote = PredictorError(str(error), HTTPStatus.BAD_GATEWAY) if calls.remote else error
+                raise calls.failure or remote from error
+            finally:
+                if calls.failure is not None:  # a preset may have been fitted with wrong answers
+                    self._served.forget(request.preset)
+        if calls.failure is not None and not _is_of_use(found, calls.failure):
             raise calls.failure
         return found
+
+
+def _is_of_use(found: Explanation, failure: PredictorError) -> bool:
+    """Whether an answer is given although the model failed: all rows are found, or some when the time was up."""
+    in_time = failure.status != HTTPStatus.GATEWAY_TIMEOUT
+    return bool(found.found.all() if in_time else found.found.any())
 
 
 def safe(request_id: str) -> str:
     """An id as a word of a line of a log."""
     return _SPECIAL.sub("_", request_id)[:_LONGEST_ID]
+
+
+def _refused(error: Exception, request_id: str, log: logging.Logger, rows: str, seconds: float) -> ServiceError:
+    """What the client is told, after a line of the log."""
+    told = as_service_error(error)
+    log.info("refused request_id=%s rows=%s status=%d seconds=%.3f", safe(request_id), rows, told.status, seconds)
+    return told
 
 
 def as_answers(explanation: Explanation) -> list[dict[str, Any]]:

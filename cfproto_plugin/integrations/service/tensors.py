@@ -38,7 +38,7 @@ def to_v1(x: Any, *, as_columns: bool) -> dict[str, Any]:
 def from_v2(answer: Any, n: int, output: str | None) -> Array:
     """(n, k) probabilities in an answer of V2."""
     tensors = answer.get("outputs") if isinstance(answer, dict) else None
-    if not isinstance(tensors, list) or not tensors:
+    if not isinstance(tensors, list) or not tensors or not all(isinstance(each, dict) for each in tensors):
         raise ModelError(f"the model behind the URL answered {str(answer)[:200]}; expected a list of outputs")
     named = {tensor.get("name"): tensor for tensor in tensors}
     if output is not None and output not in named:
@@ -46,6 +46,8 @@ def from_v2(answer: Any, n: int, output: str | None) -> Array:
     chosen = tensors[0] if output is None else named[output]
     try:
         return _probabilities(np.asarray(chosen["data"], dtype=float).reshape(chosen["shape"]), n)
+    except ModelError:
+        raise
     except (KeyError, TypeError, ValueError) as error:
         raise ModelError(
             f"the output {chosen.get('name')!r} of the model behind the URL is no tensor: {error}"
@@ -57,6 +59,8 @@ def from_v1(answer: Any, n: int) -> Array:
     found = answer.get("predictions") if isinstance(answer, dict) else None
     try:
         return _probabilities(np.asarray(found, dtype=float), n)
+    except ModelError:
+        raise
     except (TypeError, ValueError) as error:
         raise ModelError(f"the model behind the URL answered {str(answer)[:200]}; expected predictions") from error
 

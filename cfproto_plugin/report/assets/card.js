@@ -63,9 +63,10 @@ function changeRow(change, full, first) {
   const width = Math.abs(change.size) / full / 2;
   if (change.size) swing.append(change.size > 0 ? bar("more", 0.5, 0.5 + width) : bar("less", 0.5 - width, 0.5));
   const much = change.much ? el("span", { class: "dim" }, " " + change.much) : null;
+  const only = change.only ? el("span", { class: "only" }, change.only) : null;
   return el("tr", {}, ...(first ? [first] : []),
     el("th", { scope: "row" }, change.feature), el("td", { class: "before" }, change.before),
-    el("td", { class: "after" }, change.after), el("td", { class: "how" }, change.direction, much),
+    el("td", { class: "after" }, change.after), el("td", { class: "how" }, change.direction, much, only && el("br"), only),
     el("td", { class: "bar" }, swing));
 }
 

@@ -7,12 +7,16 @@ function tally(lines) {
   const found = new Map();
   for (const line of lines) {
     for (const change of line.changes) {
-      if (!found.has(change.feature)) found.set(change.feature, { feature: change.feature, count: 0, ways: new Map(), sizes: [], values: new Map() });
+      if (!found.has(change.feature)) found.set(change.feature, { feature: change.feature, count: 0, ways: new Map(), sizes: [], steps: [], unit: "", values: new Map() });
       const entry = found.get(change.feature);
       entry.count += 1;
       entry.ways.set(change.direction, (entry.ways.get(change.direction) || 0) + 1);
-      if (change.size) entry.sizes.push(change.size);
-      else entry.values.set(change.before + " → " + change.after, (entry.values.get(change.before + " → " + change.after) || 0) + 1);
+      if (change.step !== null) {
+        entry.steps.push(change.step);
+        entry.unit = change.unit;
+        if (change.size) entry.sizes.push(Math.abs(change.size));
+      }
+      entry.values.set(change.after, (entry.values.get(change.after) || 0) + 1);
     }
   }
   return [...found.values()].sort((a, b) => b.count - a.count);
@@ -27,13 +31,24 @@ function most(counts) {
   return [...counts].sort((a, b) => b[1] - a[1]);
 }
 
+/* A change with three digits and its sign, as the summary writes it. */
+function signed(value) {
+  const rounded = Number(value.toPrecision(3)), size = Math.abs(rounded);
+  const text = size >= 1e-4 && size < 1e9 ? size.toLocaleString("en", { maximumFractionDigits: 6 }) : size.toExponential();
+  return (rounded < 0 ? "−" : "+") + text;
+}
+
+/* As e.summary() has it: the median rise and the median fall, each for itself, and the median size; for a category the
+   value that most answers take. */
 function typical(entry, deviations) {
-  if (entry.sizes.length >= entry.count / 2 && deviations) {
-    const size = median(entry.sizes);
-    return "median " + (size < 0 ? "−" : "+") + Math.abs(size).toPrecision(2) + " sd";
+  const sides = [entry.steps.filter((step) => step > 0), entry.steps.filter((step) => step < 0)];
+  const parts = sides.filter((side) => side.length).map((side) => signed(median(side)));
+  if (parts.length) {
+    const size = deviations && entry.sizes.length ? " (" + Number(median(entry.sizes).toPrecision(2)) + " sd)" : "";
+    return parts.join(" or ") + (entry.unit ? " " + entry.unit : "") + size;
   }
   const [first] = most(entry.values);
-  return first ? "most often " + first[0] + " (" + first[1] + ")" : "";
+  return first ? "→ " + first[0] + " (" + first[1].toLocaleString("en") + ")" : "";
 }
 
 const SIDES = { higher: "more", later: "more", lower: "less", earlier: "less" };

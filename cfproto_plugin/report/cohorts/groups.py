@@ -10,7 +10,7 @@ import numpy as np
 from cfproto_plugin.checks import as_plain, shown
 from cfproto_plugin.errors import InputError, did_you_mean
 from cfproto_plugin.helpers.kinds import cells_of, library_of, names_of, objects, to_pandas
-from cfproto_plugin.report.words import value_text
+from cfproto_plugin.report.words import both, value_text
 from cfproto_plugin.tables.cells import is_missing
 
 if TYPE_CHECKING:
@@ -69,14 +69,23 @@ class Groups(NamedTuple):
 
 
 def groups_of_lines(explanation: Explanation, by: Any) -> Groups:
-    """A text per line: by a column of the rows, or by one value for each row or line.
+    """A text per line: by a column of the rows or a list of columns, or by one value for each row or line.
 
     A Series is matched to a DataFrame by its index, so that it may be longer, and by position if the two indexes have
     no label in common or are the same; if it lacks some of the labels it is refused. More than ten different numbers
     are cut at their quartiles.
     """
+    names = explanation.column_names or ()
+    if isinstance(by, list) and len(by) > 1 and all(isinstance(each, str) and each in names for each in by):
+        return _combined([groups_of_lines(explanation, each) for each in by])
     name, values = _values_by(explanation, by)
     return Groups.of_values(name, _cut(values))
+
+
+def _combined(parts: list[Groups]) -> Groups:
+    """`female, 17 to 28`: the groups of several columns together."""
+    texts = [", ".join(labels) for labels in zip(*(part.labels.tolist() for part in parts), strict=True)]
+    return Groups(both([part.name for part in parts]), objects(texts))
 
 
 def _values_by(explanation: Explanation, by: Any) -> tuple[str, list[Any]]:

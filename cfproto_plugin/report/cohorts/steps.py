@@ -16,7 +16,8 @@ from cfproto_plugin.tables.cells import key_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cfproto_plugin.explanation import Change, Explanation
+    from cfproto_plugin.answers import Change
+    from cfproto_plugin.explanation import Explanation
     from cfproto_plugin.report.source import Source
 
 _COLUMNS = 15  # those that change most often

@@ -19,7 +19,8 @@ from cfproto_plugin.report.words import value_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cfproto_plugin.explanation import Change, Explanation
+    from cfproto_plugin.answers import Change
+    from cfproto_plugin.explanation import Explanation
     from cfproto_plugin.protocols import Array
 
 CLASS = "class"  # the group of what the model said of the rows
@@ -134,7 +135,8 @@ def summarised(explanation: Explanation, by: Any = None) -> Summary:
 
 def _classes(explanation: Explanation) -> Groups:
     """What the model says of the row of each line; rows that it could not read have none."""
-    said = ["not explained" if label is None else label for label in explanation.original_class]
+    named = explanation.class_name if explanation.class_names else lambda label: label
+    said = ["not explained" if label is None else named(label) for label in explanation.original_class]
     return Groups.of_values(CLASS, said)
 
 

@@ -19,7 +19,7 @@ _FEATURES = 12
 _GROUPS = 20
 _NOTICEABLE = 1.05  # times
 FEW = 10  # rows; medians of fewer say little
-_ACTION_HEADS = ("", "change", "rows flipped", "of them new", "together")
+_ACTION_HEADS = ("", "change", "rows flipped", "of them new", "typical and stable", "together")
 _GROUP_HEADS = ("group", "rows", "no answer", "median distance", "middle half", "changes")
 _SMALL, _LARGE = 1e-4, 1e9  # numbers in between are written without an exponent
 _FEATURE_HEADS = ("feature", "changed in", "up", "down", "other", "typical change")
@@ -53,7 +53,9 @@ def actions_text(actions: Actions) -> str:
     """One line per action: what to change, and the rows that it flips."""
     if not len(actions):
         return _actions_title(actions)
-    return "\n".join([_actions_title(actions), *aligned([_ACTION_HEADS, *_action_cells(actions)], right=(0, 2, 3, 4))])
+    return "\n".join(
+        [_actions_title(actions), *aligned([_ACTION_HEADS, *_action_cells(actions)], right=(0, 2, 3, 4, 5))]
+    )
 
 
 def actions_html(actions: Actions) -> str:
@@ -64,13 +66,18 @@ def actions_html(actions: Actions) -> str:
 
 def _actions_title(actions: Actions) -> str:
     """2 actions flip 80 % of 100 rows to granted, each confirmed by the model."""
-    rows, labels = counted(actions.rows, "row"), either([str(label) for label in actions.target] or ["another class"])
+    rows, labels = counted(actions.rows, "row"), either(list(actions.names) or ["another class"])
     if not actions.rows:
         return "No row has to be flipped"
     if not len(actions):
-        return f"No common change flips any of {rows} to {labels}"
+        return f"No common change flips any of {rows} to {labels}{_late(actions)}"
     flip = f"{counted(len(actions), 'action')} {'flips' if len(actions) == 1 else 'flip'}"
-    return f"{flip} {percent(actions[-1].cumulative)} of {rows} to {labels}, every row confirmed by the model"
+    share = percent(actions[-1].cumulative)
+    return f"{flip} {share} of {rows} to {labels}, every row confirmed by the model{_late(actions)}"
+
+
+def _late(actions: Actions) -> str:
+    return "" if actions.in_time else "; the time budget ended the search"
 
 
 def _action_cells(actions: Actions) -> list[tuple[str, ...]]:
@@ -80,6 +87,7 @@ def _action_cells(actions: Actions) -> list[tuple[str, ...]]:
             action.text,
             f"{action.covered:,} ({percent(action.share)})",
             f"{action.new:,}",
+            f"{action.sound:,}",
             percent(action.cumulative),
         )
         for number, action in enumerate(actions, start=1)

@@ -11,17 +11,19 @@ from cfproto_plugin.helpers.kinds import cells_of
 from cfproto_plugin.report.plots import canvas as c
 from cfproto_plugin.report.plots.lanes import Lane, category_lane, number_lane
 from cfproto_plugin.report.ranking import number_of, ranked, scales_of, size_of
-from cfproto_plugin.report.sentences import as_sentence
+from cfproto_plugin.report.sentences import as_sentence, only_for, only_in_words
 from cfproto_plugin.report.words import counted, feature_name, percent, value_text
 
 if TYPE_CHECKING:
-    from cfproto_plugin.explanation import Change, Explanation
+    from cfproto_plugin.answers import Change
+    from cfproto_plugin.explanation import Explanation
     from cfproto_plugin.report.source import Source
 
 _SHOWN = 20
 _ROW, _FRAME = 0.40, 1.75  # inches of a change, and of what is above and below
 _LANE = 4.2  # inches
 _VALUE = 22  # characters
+_MARK = " *"  # of a change that the class does not need
 
 
 def plot_changes(line: Explanation, source: Source | None, figure: Any = None) -> Any:
@@ -31,7 +33,7 @@ def plot_changes(line: Explanation, source: Source | None, figure: Any = None) -
         return c.no_picture(figure, f"Row {line.row[0]}: {_nothing(line)}", as_sentence(line))
     shown, scales = changes[:_SHOWN], scales_of(line)
     lanes = _lanes(line, shown, source)
-    names = [feature_name(change) for change in shown]
+    names = [feature_name(change) + _MARK * bool(only_for(change)) for change in shown]
     texts = [_values(change, size_of(change, scales) if scales is not None else 0.0) for change in shown]
     typical = [] if lanes is None else [lane.typical for lane in lanes]
     widths = [_LANE, c.inches(texts) * 1.1, *([c.inches([*typical, " " * 24])] if typical else [])]
@@ -42,7 +44,7 @@ def plot_changes(line: Explanation, source: Source | None, figure: Any = None) -
         _draw_sizes(axes[0], line, shown)
     else:
         _draw_lanes(axes[0], lanes)
-        new = c.shortened(str(line.counterfactual_class[0]), 14)
+        new = c.shortened(line.class_name(line.counterfactual_class[0]), 14)
         c.text_column(axes[2], f"typical of “{new}”", typical, color=c.DIM)
     c.text_column(axes[1], "before → after", texts, fontweight="bold")
     c.name_rows(axes[0], names)
@@ -57,7 +59,9 @@ def _nothing(line: Explanation) -> str:
 def _title(line: Explanation, count: int) -> str:
     before, after = (percent(float(proba[0])) for proba in line.new_class_proba)
     names = line.column_names or ()
-    old, new = (f"“{c.shortened(str(label[0]))}”" for label in (line.original_class, line.counterfactual_class))
+    old, new = (
+        f"“{c.shortened(line.class_name(label[0]))}”" for label in (line.original_class, line.counterfactual_class)
+    )
     return (
         f"Row {line.row[0]}: with {count} of {len(names)} values changed, the model would say {new} "
         f"({before} → {after}) instead of {old}"
@@ -65,7 +69,7 @@ def _title(line: Explanation, count: int) -> str:
 
 
 def _caption(line: Explanation, hidden: int, lanes: list[Lane] | None) -> str:
-    new = c.shortened(str(line.counterfactual_class[0]))
+    new = c.shortened(line.class_name(line.counterfactual_class[0]))
     parts = ["Circle: the row as it is."]
     if lanes is None:
         parts.append("Triangle: the counterfactual; it points to where the number moves. Square: another category.")
@@ -81,6 +85,8 @@ def _caption(line: Explanation, hidden: int, lanes: list[Lane] | None) -> str:
         if any(categories):
             parts.append("A bar in parts is a category: the longer a part, the more of them have that value.")
         parts.append("Each line has its own scale.")
+    if purposes := only_in_words(line):
+        parts.append(f"* Not needed for “{new}”: {' '.join(purposes)}")
     return " ".join([*parts, *([f"{counted(hidden, 'smaller change')} not shown."] if hidden else [])])
 
 

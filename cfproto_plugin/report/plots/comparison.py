@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from cfproto_plugin.report.plots import canvas as c
 from cfproto_plugin.report.ranking import ranked, scales_of, size_of
+from cfproto_plugin.report.sentences import only_for
 from cfproto_plugin.report.words import counted, percent, value_text
 
 if TYPE_CHECKING:
-    from cfproto_plugin.explanation import Change, Explanation
+    from cfproto_plugin.answers import Change
+    from cfproto_plugin.explanation import Explanation
 
 _COLUMNS, _ANSWERS = 24, 7
 _ROW, _FRAME, _ANSWER, _NAMES = 0.36, 2.2, 1.75, 3.0  # inches
@@ -65,7 +67,7 @@ def _cell(axes: Any, x: int, y: int, change: Change | None, scales: dict[str, fl
     shade = str(1 - _DARKEST * max(part, 0.15))
     axes.add_patch(Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, facecolor=shade, edgecolor=c.INK, lw=0.6))
     sign = "≠" if not size else "▲" if size > 0 else "▼"
-    _write(axes, x, y, value_text(change.after), f"{sign} ")
+    _write(axes, x, y, value_text(change.after) + " *" * bool(only_for(change)), f"{sign} ")
 
 
 def _write(axes: Any, x: int, y: int, text: str, sign: str = "") -> None:
@@ -77,7 +79,7 @@ def _write(axes: Any, x: int, y: int, text: str, sign: str = "") -> None:
 def _head(number: int, line: Explanation) -> str:
     if not line.found[0]:
         return f"answer {number}\nnone found"
-    label = c.shortened(str(line.counterfactual_class[0]), 16)
+    label = c.shortened(line.class_name(line.counterfactual_class[0]), 16)
     proba = percent(float(line.new_class_proba[1][0]))
     changes = counted(int(line.n_changes[0]), "change")
     return f"answer {number}\n{label}, {proba}\n{changes}\ndistance {line.distance[0]:.3g}"
@@ -85,10 +87,11 @@ def _head(number: int, line: Explanation) -> str:
 
 def _title(explanation: Explanation, columns: int) -> str:
     found = int(explanation.found.sum())
-    row, old = explanation.row[0], c.shortened(str(explanation.original_class[0]))
+    row, old = explanation.row[0], c.shortened(explanation.class_name(explanation.original_class[0]))
     if not found:
         return f"Row {row}: no counterfactual was found; the model says “{old}”"
-    labels = sorted({c.shortened(str(label)) for label in explanation.counterfactual_class[explanation.found]})
+    named = map(explanation.class_name, explanation.counterfactual_class[explanation.found])
+    labels = sorted({c.shortened(name) for name in named})
     ways = f"{counted(found, 'way')} to “{'” or “'.join(labels)}” instead of “{old}”"
     return f"Row {row}: {ways}; between them they change {counted(columns, 'column')}"
 
@@ -97,7 +100,7 @@ def _caption(hidden: tuple[int, int]) -> str:
     how = (
         "Framed cells are the values that an answer changes: ▲ a number rises, ▼ it falls, ≠ another category, or a "
         "value in place of a missing one; the darker, the larger the change in standard deviations. A dot: the value "
-        "stays."
+        "stays. * not needed for the class, but for how typical and stable the answer is, or for a rule."
     )
     names = [counted(n, noun) for n, noun in zip(hidden, ("column", "further answer"), strict=True) if n]
     return f"{how} Not shown: {' and '.join(names)}." if names else how

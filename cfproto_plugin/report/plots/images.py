@@ -39,12 +39,13 @@ def plot_images(explanation: Explanation, source: Source | None, shape: Any = No
     for at, (line, axes) in enumerate(zip(lines, grid, strict=True)):
         for each in axes:
             each.axis("off")
-        _show(axes[0], before[at], f"row {line.row[0]}: “{c.shortened(str(line.original_class[0]), 14)}”", low, high)
+        said = c.shortened(line.class_name(line.original_class[0]), 14)
+        _show(axes[0], before[at], f"row {line.row[0]}: “{said}”", low, high)
         if not line.found[0]:
             axes[1].text(0.5, 0.5, "no counterfactual", ha="center", va="center", transform=axes[1].transAxes)
             continue
         proba = percent(float(line.new_class_proba[1][0]))
-        label = c.shortened(str(line.counterfactual_class[0]), 14)
+        label = c.shortened(line.class_name(line.counterfactual_class[0]), 14)
         _show(axes[1], after[at], f"counterfactual: “{label}” {proba}", low, high)
         delta = (after[at] - before[at]).mean(axis=-1)
         drawn = axes[2].imshow(delta, cmap="cividis", vmin=-(reach or 1), vmax=reach or 1)
@@ -114,8 +115,11 @@ def _title(lines: Explanation) -> str:
     if len(lines) > 1:
         return "Images as they are, and the nearest ones found that the model takes for another class"
     if not lines.found[0]:
-        return f"Row {lines.row[0]}: no counterfactual was found; the model says “{lines.original_class[0]}”"
-    old, new = (c.shortened(str(label[0]), 20) for label in (lines.original_class, lines.counterfactual_class))
+        said = lines.class_name(lines.original_class[0])
+        return f"Row {lines.row[0]}: no counterfactual was found; the model says “{said}”"
+    old, new = (
+        c.shortened(lines.class_name(label[0]), 20) for label in (lines.original_class, lines.counterfactual_class)
+    )
     return f"Row {lines.row[0]}: the model says “{old}”; with these changes it would say “{new}”"
 
 

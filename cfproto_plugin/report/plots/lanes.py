@@ -15,7 +15,7 @@ from cfproto_plugin.report.words import percent, value_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cfproto_plugin.explanation import Change
+    from cfproto_plugin.answers import Change
 
 _SHARES = (0.01, 0.1, 0.5, 0.9, 0.99)
 

@@ -39,12 +39,12 @@ def plot_path(line: Explanation, source: Source | None, figure: Any = None) -> A
     new, old = path.label, known.index(line.original_class.tolist()[0])
     x = _amount(line, path.rows)
     if not x[-1]:
-        title = f"Row {line.row[0]}: the rules leave no way towards “{c.shortened(str(known[new]))}”"
+        title = f"Row {line.row[0]}: the rules leave no way towards “{c.shortened(line.class_name(known[new]))}”"
         return c.no_picture(figure, title, str(line.message[0]))
     figure = c.canvas(figure, 9.0, 4.9)
     axes = figure.subplots()
     c.tidy(axes, keep="left bottom")
-    names = [c.shortened(str(name), 24) for name in known]
+    names = [c.shortened(line.class_name(label), 24) for label in known]
     _shade(axes, x, said == new)
     axes.plot(x, proba[:, new], color=c.AFTER, lw=2.2, label=f"probability of “{names[new]}”")
     if old != new:

@@ -25,6 +25,7 @@ from cfproto_plugin.search.proofs.prove import Confirmed, Found, Limits, Questio
 from cfproto_plugin.search.proofs.reading import Reading
 from cfproto_plugin.search.proofs.related import broken_columns, horizon, linear_relations, moved_columns, named_columns
 from cfproto_plugin.search.proofs.target import Wanted, wanted_classes, wanted_intervals
+from cfproto_plugin.search.refine.needed import UNKNOWN
 from cfproto_plugin.search.solve import Solved
 
 _ROUNDING = 1e-9
@@ -209,7 +210,7 @@ def _replace(judge: Judge, solved: Solved, line: int, point: Known, goal: Array 
     solved.good[line] = solved.by_search[line] = True
     solved.table[line], solved.goal[line] = point.table[0], point.table[0] if goal is None else goal[0]
     solved.cost[line], solved.trace[line] = point.cost, trace
-    solved.distance[line] = judge.distance(point.table, row)[0]
+    solved.distance[line], solved.needed[line] = judge.distance(point.table, row)[0], UNKNOWN
     solved.proba[line], solved.label[line] = point.answer.proba[0], point.answer.label[0]
     solved.typicality[line] = solved.stability[line] = np.nan
     with suppress(OutOfTimeError):

@@ -3,20 +3,22 @@
 What is returned was predicted by the model itself, in the user's own columns. A look asks about a point, about every
 single change of it taken back, and about growing sets of the changes that the look before found dispensable, starting
 with those that save most for the margin they cost. The point moves to the cheapest of these that is valid and is looked
-at again, until no single change can be left out.
+at again, until no single change can be left out. That last look tells what each change is needed for.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.candidates import Candidates, firsts
-from cfproto_plugin.search.clock import Clock
+from cfproto_plugin.search.clock import Clock, OutOfTimeError
 from cfproto_plugin.search.judge import Judge
 from cfproto_plugin.search.model import Answer
+from cfproto_plugin.search.refine.needed import Needed, nothing_known
 from cfproto_plugin.search.refine.versions import UNKNOWN, Versions
 from cfproto_plugin.search.shortfall import first_that_meets
 
@@ -29,6 +31,7 @@ class Confirmed(NamedTuple):
     points: Candidates  # `valid` says which hold
     answer: Answer
     calls: int  # predict calls that took changes back
+    needed: Array  # (m, A) what each change is needed for, in the words of `needed`
 
 
 def confirm(judge: Judge, clock: Clock, points: Candidates) -> Confirmed:
@@ -39,20 +42,22 @@ def confirm(judge: Judge, clock: Clock, points: Candidates) -> Confirmed:
     """
     n, columns = points.table.shape
     answer = Answer(np.full((n, judge.task.allowed.shape[1]), np.nan), np.zeros(n, int))
+    needed = Needed.of(points)
     polished = bool(points.polished.any())
     size, start, before = max(1, judge.task.tuning.cells // columns**2 if polished else n), 0, judge.model.calls
     while start < n:
         size = judge.model.pace.groups(columns if polished else 1, size)
         at = np.arange(start, min(start + size, n))
         with clock.shared(points.row[at]):
-            at, price = _look(judge, points, answer, at, np.full((len(at), columns), UNKNOWN))
+            at, price = _look(judge, points, answer, needed, at, np.full((len(at), columns), UNKNOWN))
             while len(at):
-                at, price = _look(judge, points, answer, at, price)
+                at, price = _look(judge, points, answer, needed, at, price)
         start += size
     calls = judge.model.calls - before - 1
     if judge.model.is_quick and n:
         answer = _own_answer(judge, points)
-    return Confirmed(points, answer, max(calls, 0))
+    calls += _settled(judge, points, needed)
+    return Confirmed(points, answer, max(calls, 0), needed.reason)
 
 
 def confirm_at_once(judge: Judge, points: Candidates) -> Confirmed:
@@ -61,7 +66,8 @@ def confirm_at_once(judge: Judge, points: Candidates) -> Confirmed:
     A line of which nothing holds keeps its first point. Training rows were not judged before: they need a full lead.
     """
     if not len(points.row):
-        return Confirmed(points, Answer(np.zeros((0, judge.task.allowed.shape[1])), np.zeros(0, int)), 0)
+        nothing = Answer(np.zeros((0, judge.task.allowed.shape[1])), np.zeros(0, int))
+        return Confirmed(points, nothing, 0, nothing_known(points.table.shape))
     proba, decision = judge.model.own(points.table, judge.task.group[points.row])
     good = judge.margin_by(proba, decision, points.row, own=True, wish=False) > 0
     good &= (judge.margin_by(proba, decision, points.row, wish=False) > 0) | (points.trace["method"] != "nearest")
@@ -69,7 +75,16 @@ def confirm_at_once(judge: Judge, points: Candidates) -> Confirmed:
     order = np.lexsort((points.cost, ~good, points.row))
     at = order[firsts(points.row[order])]
     answer = Answer.of(proba, decision)
-    return Confirmed(points._replace(valid=good).take(at), Answer(answer.proba[at], answer.label[at]), 0)
+    points = points._replace(valid=good).take(at)
+    return Confirmed(points, Answer(answer.proba[at], answer.label[at]), 0, nothing_known(points.table.shape))
+
+
+def _settled(judge: Judge, points: Candidates, needed: Needed) -> int:
+    """Settle what changes are needed for, if there is time; without it each is known alone. The predict calls made."""
+    before = judge.model.calls
+    with suppress(OutOfTimeError):
+        needed.settle(judge, points)
+    return judge.model.calls - before
 
 
 def _own_answer(judge: Judge, points: Candidates) -> Answer:
@@ -79,17 +94,20 @@ def _own_answer(judge: Judge, points: Candidates) -> Answer:
     return Answer.of(proba, decision)
 
 
-def _look(judge: Judge, points: Candidates, answer: Answer, at: Array, price: Array) -> tuple[Array, Array]:
+def _look(
+    judge: Judge, points: Candidates, answer: Answer, needed: Needed, at: Array, price: Array
+) -> tuple[Array, Array]:
     """Predict these points (q,) and versions of them with fewer changes; return those that have fewer now.
 
     price: (q, A) of their changes, measured by the look before. Returned likewise, of this look.
+    needed: of all points, written for those that stay.
     """
     q = len(at)
     original = judge.task.rows.table[points.row[at]]
     versions = Versions.of(points.table[at], original, points.polished[at], price)
     owner = at[versions.point]
     row = points.row[owner]
-    margin, said = _ask(judge, versions, row, q)
+    margin, said, label = _ask(judge, versions, row, q)
     cost = _costs(judge, versions, row, margin, points.path_end[owner] if judge.theta else None)
     points.valid[at], answer.proba[at], answer.label[at] = np.isfinite(cost[:q]), said.proba, said.label
     cost[:q] = points.cost[at]
@@ -98,12 +116,14 @@ def _look(judge: Judge, points: Candidates, answer: Answer, at: Array, price: Ar
         _forget_those_that_fall_short(judge, points, versions, owner, cost, q)
     best = versions.best(cost)
     moved = versions.point[best]
+    stay = np.setdiff1d(np.flatnonzero(points.polished[at]), moved)
+    needed.note(judge, points, versions, at, stay, label, margin)
     points.table[at[moved]], points.cost[at[moved]] = versions.tables(best), cost[best]
     return at[moved], versions.prices(margin, cost)[moved]
 
 
-def _ask(judge: Judge, versions: Versions, row: Array, q: int) -> tuple[Array, Answer]:
-    """The margins (N,) of versions of lines (N,), and what the model says of the first q.
+def _ask(judge: Judge, versions: Versions, row: Array, q: int) -> tuple[Array, Answer, Array]:
+    """The margins (N,) of versions of lines (N,), what the model says of the first q, and the classes (N,) of all.
 
     In parts that memory and the time that is left allow.
     """
@@ -119,7 +139,7 @@ def _ask(judge: Judge, versions: Versions, row: Array, q: int) -> tuple[Array, A
     margin = judge.margin_by(proba, decision, row)
     first = proba[:q], None if decision is None else decision[:q]
     margin[:q] = judge.margin_by(*first, row[:q], own=True)  # judged before
-    return margin, Answer.of(*first)
+    return margin, Answer.of(*first), Answer.of(proba, decision).label
 
 
 def _forget_those_that_fall_short(

@@ -44,7 +44,7 @@ class Versions:
         column = np.argsort(price, axis=1, kind="stable")
         changes = np.isfinite(price).sum(axis=1)
         one, first = np.nonzero((np.arange(here.shape[1]) < changes[:, None]) & (changes > 1)[:, None])
-        some, size = _sets(np.minimum((price < UNKNOWN).sum(axis=1), changes - 1))
+        some, size = growing_sets(np.minimum((price < UNKNOWN).sum(axis=1), changes - 1))
         each = np.arange(len(here))
         return cls(
             here,
@@ -88,7 +88,7 @@ class Versions:
         return found
 
 
-def _sets(most: Array) -> tuple[Array, Array]:
+def growing_sets(most: Array) -> tuple[Array, Array]:
     """Sizes 2, 3, 4, 6, 8, ... up to the most (q,) that a point may have, and that itself: points and sizes, (m,)."""
     sizes = [1]
     while sizes[-1] < most.max(initial=0):

@@ -86,7 +86,7 @@ def test_an_infeasible_row_is_proved_to_be_so():
     none = e.status == "infeasible"
     assert none.any()
     assert np.isposinf(e.lower_bound[none]).all()
-    assert all("proved: no admissible row has class" in message for message in e.message[none])
+    assert all("proved: no row that keeps vary has class" in message for message in e.message[none])
 
 
 def test_floors_are_left_out_of_the_bound_and_the_message_says_so():

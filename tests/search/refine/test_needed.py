@@ -1,0 +1,131 @@
+"""What each change is needed for: the model itself is asked whether the class stays without it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+
+from cfproto_plugin import CounterfactualExplainer, Explanation, Features, SearchConfig
+
+RNG = np.random.default_rng(0)
+ROWS = pd.DataFrame(RNG.normal(size=(300, 8)), columns=[f"c{j}" for j in range(8)])
+ROWS += 2 * RNG.normal(size=(300, 1))  # the columns go together: an answer that moves one of them is not typical
+LABELS = (ROWS["c0"] + ROWS["c1"] > 0).astype(int)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return RandomForestClassifier(20, random_state=0).fit(ROWS, LABELS)
+
+
+@pytest.fixture(scope="module")
+def answers(model):
+    return CounterfactualExplainer(model).fit(ROWS).explain(ROWS[:40], progress=False)
+
+
+def without(line, changes):
+    """The counterfactual with these changes taken back."""
+    row = line.counterfactual.copy()
+    for change in changes:
+        row[change.feature] = line.original[change.feature]
+    return row
+
+
+def test_the_class_stays_without_all_changes_that_are_not_needed_for_it(model, answers):
+    spare = 0
+    for line in answers:
+        others = [change for change in line.changes() if change.needed_for != "class"]
+        spare += len(others)
+        assert model.predict(without(line, others))[0] == line.counterfactual_class[0]
+    assert spare > 20
+
+
+def test_every_answer_has_changes_that_its_class_needs(model, answers):
+    for line in answers:
+        needed = [change for change in line.changes() if change.needed_for == "class"]
+        assert model.predict(without(line, needed))[0] != line.counterfactual_class[0]
+
+
+def test_every_reason_is_known_in_a_polished_answer(answers):
+    reasons = {change.needed_for for change in answers.changes()}
+    assert "class" in reasons
+    assert reasons & {"typicality", "stability"}
+    assert reasons <= {"class", "typicality", "stability"}
+
+
+def test_without_floors_every_change_is_needed_for_the_class(model):
+    e = CounterfactualExplainer(model, search=SearchConfig.close()).fit(ROWS).explain(ROWS[:20], progress=False)
+    assert {change.needed_for for change in e.changes()} == {"class"}
+
+
+def test_a_rule_that_the_row_breaks_is_a_reason(model):
+    features = Features(relations="c6 <= c7")
+    e = CounterfactualExplainer(model, features=features, search=SearchConfig.close()).fit(ROWS).explain(ROWS[:40])
+    broken = [line for line in e if (line.original["c6"] > line.original["c7"]).all()]
+    reasons = [change.needed_for for line in broken for change in line.changes() if change.feature in {"c6", "c7"}]
+    assert "rule" in reasons
+
+
+def test_a_probability_that_was_asked_for_is_a_reason(model):
+    search = SearchConfig.close(min_proba=0.95)
+    e = CounterfactualExplainer(model, search=search).fit(ROWS).explain(ROWS[:40], progress=False)
+    assert {"class", "probability"} <= {change.needed_for for change in e[e.found].changes()}
+
+
+def test_what_was_not_tried_is_not_claimed(model):
+    e = CounterfactualExplainer(model, search=SearchConfig(polish=False)).fit(ROWS).explain(ROWS[:5])
+    assert {change.needed_for for change in e.changes()} == {""}
+    assert "only" not in e.sentence(0)
+
+
+def test_the_columns_of_a_frame_in_another_order_keep_their_reasons(model):
+    explainer = CounterfactualExplainer(model).fit(ROWS)
+    turned = explainer.explain(ROWS[ROWS.columns[::-1]][:10], progress=False)
+    usual = explainer.explain(ROWS[:10], progress=False)
+    assert sorted(turned.changes()) == sorted(usual.changes())
+
+
+def test_the_columns_of_a_one_hot_group_share_their_reason():
+    table = np.column_stack([RNG.normal(size=200), np.eye(3)[RNG.integers(0, 3, 200)]])
+
+    def predict(x):
+        p = 1 / (1 + np.exp(-(x[:, 0] + 3 * x[:, 1] - 1)))
+        return np.column_stack([1 - p, p])
+
+    features = Features(one_hot={"kind": (1, 2, 3)}, immutable=0)
+    e = CounterfactualExplainer(predict, features=features).fit(table).explain(table[:20])
+    line = next(line for line in e if line.n_changes[0])
+    assert {change.needed_for for change in line.changes()} == {"class"}
+    assert len(line.changes()) == 2
+
+
+def test_text_sentence_report_frame_and_json_say_it(answers):
+    line = next(line for line in answers if any(change.needed_for == "typicality" for change in line.changes()))
+    name = next(change.feature for change in line.changes() if change.needed_for == "typicality")
+    assert "only to stay typical of the class." in line.sentence()
+    assert name in line.sentence().partition(".")[2] or "more" in line.sentence()
+    for text in (repr(line), line._repr_html_(), line.to_html()):
+        assert "only for typicality" in text
+    assert set(line.changes_frame()["needed_for"]) == {change.needed_for for change in line.changes()}
+    back = Explanation.from_json(line.to_json())
+    assert back.changes() == line.changes()
+    older = {
+        key: value for key, value in json.loads(line.to_json()).items() if key not in {"needed_for", "class_names"}
+    }
+    assert {change.needed_for for change in Explanation.from_json(json.dumps(older)).changes()} == {""}
+
+
+def test_images_have_no_reasons():
+    images = RNG.normal(size=(60, 3, 3, 1))
+
+    def predict(x):
+        p = 1 / (1 + np.exp(-x.reshape(len(x), -1).sum(axis=1)))
+        return np.column_stack([1 - p, p])
+
+    e = CounterfactualExplainer(predict).fit(images).explain(images[:2])
+    assert e.needed_for.shape == (2, 0)
+    assert {change.needed_for for change in e.changes()} == {""}
