@@ -42,7 +42,9 @@ def test_optimal_is_never_worse_than_the_search_alone_and_better_somewhere():
     assert (proved.objective <= searched.objective * (1 + 1e-9)).all()
     better = proved.objective < searched.objective * 0.999
     assert better.any()
-    assert all("by a mixed-integer program, in place of a costlier answer" in message for message in proved.message[better])
+    assert all(
+        "by a mixed-integer program, in place of a costlier answer" in message for message in proved.message[better]
+    )
     assert all(how.method == "proof" for how in proved.how[better])
     assert np.isnan(searched.lower_bound).all()
     assert np.isnan(searched.gap).all()
