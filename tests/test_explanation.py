@@ -24,7 +24,7 @@ from cfproto_plugin.search.how import How
 from cfproto_plugin.tables.geometry import changed
 
 DOCS = Path(__file__).parent.parent / "docs"
-SHARED = {"classes", "feature_names", "deviations", "meta", "_source"}
+SHARED = {"classes", "class_names", "feature_names", "deviations", "meta", "_source"}
 LINE_FIELDS = [f.name for f in dataclasses.fields(Explanation) if f.name not in SHARED]
 
 
@@ -336,7 +336,8 @@ def test_to_frame_of_images_is_the_summary_without_pixels():
 
 def test_changes_frame_has_the_same_columns_when_nothing_changed():
     empty = explanation(np.ones((1, 2)), np.ones((1, 2))).changes_frame()
-    assert list(empty.columns) == list(three_rows().changes_frame().columns) == ["row", "feature", "before", "after"]
+    columns = ["row", "feature", "before", "after", "needed_for"]
+    assert list(empty.columns) == list(three_rows().changes_frame().columns) == columns
     assert (len(empty), len(three_rows().changes_frame())) == (0, 2)
 
 
@@ -352,7 +353,7 @@ def test_frames_without_pandas_say_how_to_install_it():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr.splitlines()[-1].endswith("pip install 'cfproto-plugin[pandas]'")
-    assert "Change(row=0, feature='x0', before=0.0, after=1.0)" in done.stdout
+    assert "Change(row=0, feature='x0', before=0.0, after=1.0, needed_for='')" in done.stdout
 
 
 def test_json_keeps_arrays_with_missing_rows():
