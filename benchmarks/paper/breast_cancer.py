@@ -33,7 +33,7 @@ THETA, K = 100.0, 1  # the paper does not name the ones of its table; these are 
 PATH = {"theta": 5.0, "polish": False, "few_changes": 0.0, "min_typicality": 0.0, "min_stability": 0.0}
 LOSSES = ("A", "B", "C")
 TIMED = 3  # rows of A, B and C whose whole search is timed alone: it takes seconds
-NOT_BY_LINE = {"classes", "class_names", "deviations", "feature_names", "meta", "row", "_source"}  # of an explanation; row stays
+NOT_BY_LINE = {"classes", "class_names", "deviations", "feature_names", "meta", "row", "_source"}  # row stays
 STEADY = 3  # rows that the time of a step is the median of
 
 
