@@ -71,7 +71,7 @@ def _asked_again(fingerprint: Fingerprint, model: SearchModel) -> Answer:
     except CfprotoError:
         raise
     except Exception as error:
-        raise _raised(error, "rows of the training data", model.plugin) from error
+        raise _raised(error, "rows of the training data", model) from error
 
 
 def training_answer(model: SearchModel, table: Array) -> Answer:
@@ -82,7 +82,7 @@ def training_answer(model: SearchModel, table: Array) -> Answer:
         _check_without_missing(model, table, error)
         if isinstance(error, CfprotoError):
             raise
-        raise _raised(error, "the training rows", model.plugin) from error
+        raise _raised(error, "the training rows", model) from error
     bad = np.flatnonzero(np.isnan(proba).any(axis=1))
     if len(bad):
         raise model.no_number(proba[bad[0]], f"row {bad[0]} of the training data")
@@ -101,7 +101,7 @@ def _check_without_missing(model: SearchModel, table: Array, error: Exception) -
         raise
     except Exception as another:
         where = "the training rows, also without those that have missing values"
-        raise _raised(another, where, model.plugin) from another
+        raise _raised(another, where, model) from another
     row, at = np.argwhere(missing)[0].tolist()
     raise InputError(
         f"row {row} of the training data is NaN in column {model.space.columns.describe(at)}, and the model does "
@@ -111,12 +111,23 @@ def _check_without_missing(model: SearchModel, table: Array, error: Exception) -
     ) from error
 
 
-def _raised(error: Exception, where: str, plugin: str | None) -> ModelError:
-    """An error of the model's own in our words."""
+def _raised(error: Exception, where: str, model: SearchModel) -> ModelError:
+    """An error of the model's own in our words, and what it may come from."""
     return ModelError(
-        f"the model raised {in_words(error)} for {where}; expected probabilities (n, k). Try it on a few of these "
-        "rows yourself.",
-        plugin=plugin,
+        f"the model raised {in_words(error)} for {where}; expected probabilities (n, k). {_advice(model)}",
+        plugin=model.plugin,
+    )
+
+
+def _advice(model: SearchModel) -> str:
+    """What to do about a model that raises: it may have got an array where it takes frames."""
+    columns = model.space.columns
+    if columns.names is None or columns.frames:
+        return "Try it on a few of these rows yourself."
+    return (
+        f"The training data is a DataFrame, and {model.owner} was given the array of its numbers: if the model takes a "
+        "DataFrame, write accepts_frames = True in the adapter. Else try it on a few of these rows yourself, as an "
+        "array."
     )
 
 
