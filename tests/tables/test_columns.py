@@ -405,3 +405,9 @@ def test_a_row_of_integers_for_a_column_of_decimals_gets_a_whole_counterfactual(
     assert e.counterfactual["a"].tolist() == [1, 1]
     assert e.counterfactual["a"].dtype == np.int64
     assert model(e.counterfactual).argmax(axis=1).tolist() == [1, 1]
+
+
+def test_a_series_is_no_training_data():
+    with pytest.raises(InputError, match=r"is a Series of 486 values; expected a table of columns") as raised:
+        learn(pd.Series(range(486), name="y"))
+    assert len(str(raised.value)) < 200
