@@ -10,6 +10,7 @@ import importlib
 import json
 import signal
 import sys
+import time
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -29,14 +30,22 @@ def _stop(*_: Any) -> None:
     raise TooSlowError
 
 
-def asked(method: Method, case: Case, rows: int, seconds: int) -> dict[str, Any]:
-    """The answers of one method; an error of `prepare` is the answer to all rows."""
+def asked(method: Method, case: Case, rows: int, seconds: int, in_all: float = float("inf")) -> dict[str, Any]:
+    """The answers of one method; an error of `prepare` is the answer to all rows.
+
+    ms is by the clock, cpu the milliseconds of processor time. A row begins only while less than `in_all` seconds of
+    processor time have passed; there is no entry for the rows after it.
+    """
     try:
         explain = method.prepare(case)
     except Exception as error:  # noqa: BLE001 whatever a peer raises is its answer
-        return {"cells": [None] * rows, "ms": [], "errors": [_text(error)] * rows}
-    found: dict[str, Any] = {"cells": [], "ms": [], "errors": []}
+        return {"cells": [None] * rows, "ms": [], "cpu": [], "errors": [_text(error)] * rows}
+    found: dict[str, Any] = {"cells": [], "ms": [], "cpu": [], "errors": []}
+    begun = time.process_time()
     for row in case.rows[:rows]:
+        start = time.process_time()
+        if start - begun > in_all:
+            break
         signal.setitimer(signal.ITIMER_PROF, seconds)
         try:
             cells, ms = timed(explain, row)
@@ -45,7 +54,8 @@ def asked(method: Method, case: Case, rows: int, seconds: int) -> dict[str, Any]
             answer, ms, error = None, None, _text(raised)
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
-        for name, value in zip(found, (answer, ms, error), strict=True):
+        cpu = None if ms is None else 1000 * (time.process_time() - start)
+        for name, value in zip(found, (answer, ms, cpu, error), strict=True):
             found[name].append(value)
     return found
 
