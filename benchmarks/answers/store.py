@@ -31,12 +31,6 @@ def read_ours(judged: Judged) -> Records:
     return json.loads(file.read_text()) if file.exists() else {}
 
 
-def code_of_ours() -> str:
-    """A short name of the package's code: answers of other code are asked again."""
-    files = sorted(file for folder in ("cfproto_plugin", "adapters") for file in (TOP / folder).rglob("*.py"))
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:8]
-
-
 def write_ours(judged: Judged, records: Records) -> None:
     """Every time a setting was answered."""
     OURS.mkdir(parents=True, exist_ok=True)

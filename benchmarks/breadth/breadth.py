@@ -1,26 +1,69 @@
-"""Every tool on many tables: `make bench-breadth`, which goes on where it was stopped."""
+"""Every tool on many tables: `make bench-breadth`, which goes on where it was stopped.
+
+Asks what has no answer yet, cell by cell; ours is asked again after a change of the package's code. Then scores
+everything and writes benchmarks/results/breadth.json, docs/breadth.md and docs/pictures/breadth.png. `--tools` asks
+only those (none with `--tools` alone), `--page` only writes the page.
+"""
 
 from __future__ import annotations
 
 import argparse
+import datetime as dt
+import json
 import os
+import platform
 import warnings
+from dataclasses import replace
+from typing import Any
 
-from cells import CASES, METHODS, ONE_THREAD, ask
-from matrices import build, names
+from cells import METHODS, PLACE, SHORTER, cells
+from collect import GROUPS, lines_of, ranked
+from environments import ONE_THREAD, TOP, ask
+from matrices import MODELS, SEED, build, names
+from measure import Measured
+from sheet import write
+
+RESULT = TOP / "benchmarks" / "results" / "breadth.json"
+
+
+def scored() -> dict[str, Any]:
+    """All cells that were answered."""
+    lines, scores, versions = [], {}, {"python": platform.python_version()}
+    for data in names():
+        for kind in MODELS:
+            found, scores[data, kind] = lines_of(Measured(data, kind))
+            lines += found
+            for tool, methods in METHODS.items():
+                for each in (scores[data, kind].get(method, {"versions": {}}) for method in methods):
+                    versions |= {f"{tool}: {package}": number for package, number in each["versions"].items()}
+    by_case = {(line["data"], line["model"]): line for line in lines}
+    return {
+        "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
+        "limits": {"row": PLACE.row_seconds, "cell": PLACE.cell_seconds, **SHORTER},
+        "seed": SEED,
+        "versions": versions,
+        "groups": [
+            ranked(group, {case: scores[case] for case, line in by_case.items() if group.has(line)}) for group in GROUPS
+        ],
+        "lines": lines,
+    }
 
 
 def main() -> None:
     """Build the cases, ask, score, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tools", nargs="*", choices=METHODS, default=list(METHODS), help="ask only these")
+    parser.add_argument("--page", action="store_true", help="ask and score nothing")
     given = parser.parse_args()
     os.environ.update(ONE_THREAD)
     warnings.simplefilter("ignore")
-    for data in names():
-        build(data, CASES)
-    for tool in given.tools:
-        ask(tool)
+    if not given.page:
+        for data in names():
+            build(data, PLACE.cases)
+        for tool in given.tools:
+            ask(tool, cells(tool), replace(PLACE, cell_seconds=SHORTER.get(tool, PLACE.cell_seconds)))
+        RESULT.write_text(json.dumps(scored(), separators=(",", ":")) + "\n")
+    write(json.loads(RESULT.read_text()), TOP / "docs")
 
 
 if __name__ == "__main__":

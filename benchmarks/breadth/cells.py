@@ -5,21 +5,17 @@ A cell is a table, a model and a method. The answers of all cells are kept one b
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
-BENCHMARKS = Path(__file__).resolve().parents[1]
-sys.path += [str(BENCHMARKS / "answers"), str(BENCHMARKS / "peers")]
+sys.path.append(str(Path(__file__).resolve().parents[1] / "answers"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "peers"))
 
+from environments import TOP, Cell, Place
 from matrices import MODELS, names
-from run import ONE_THREAD, environment
 
-CACHE = BENCHMARKS.parent / ".cache" / "breadth"
-CASES, ANSWERS = CACHE / "cases", CACHE / "answers"
-ROW_SECONDS, CELL_SECONDS = 20, 60  # of processor time
+PLACE = Place(TOP / ".cache" / "breadth", row_seconds=20, cell_seconds=60)
+SHORTER = {"dice": 15, "alibi": 30}  # seconds of processor time for a cell; the slow ones get less
 
 OURS = ("ours", "ours, close", "ours, few", "ours, typical", "ours, close, function", "ours, few, function")
 METHODS: dict[str, tuple[str, ...]] = {
@@ -29,9 +25,8 @@ METHODS: dict[str, tuple[str, ...]] = {
     "alibi": ("alibi L1+L2+proto",),
     "ours": OURS,
 }
+TOOL_OF = {method: tool for tool, methods in METHODS.items() for method in methods}
 A_FEW = ("breast_cancer", "iris", "pima_diabetes", "wine")  # alibi is slow
-
-Cell = tuple[str, str, str]
 
 
 def cells(tool: str) -> list[Cell]:
@@ -39,18 +34,3 @@ def cells(tool: str) -> list[Cell]:
     tables = A_FEW if tool == "alibi" else names()
     models = [kind for kind in MODELS if tool != "treecf" or kind != "mlp"]
     return [(data, kind, name) for name in METHODS[tool] for kind in models for data in tables]
-
-
-def ask(tool: str) -> None:
-    """Everything that has no file yet, in the tool's own environment."""
-    ANSWERS.mkdir(parents=True, exist_ok=True)
-    given = {
-        "tool": tool,
-        "folder": str(CASES),
-        "output": str(ANSWERS),
-        "cells": cells(tool),
-        "row_seconds": ROW_SECONDS,
-        "cell_seconds": CELL_SECONDS,
-    }
-    command = [environment(tool), Path(__file__).with_name("work.py"), json.dumps(given)]
-    subprocess.run(command, check=True, env=os.environ | ONE_THREAD)

@@ -1,0 +1,120 @@
+"""From scores row by row to what is committed: a line per cell, and average ranks in groups of cases.
+
+A group has the cases and tools that can be compared: all tables and models without treecf and alibi; tables without
+text columns; trees of two classes with treecf; a few tables with alibi.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from cells import A_FEW, METHODS, OURS
+from matrices import MODELS
+from measure import NEAREST, Measured, Scores
+from ranks import averaged, filled, ranks
+
+MEASURES = {"en": False, "l1": False, "l0": False, "nn5": False, "im1": False, "survival": True, "cpu": False}  # more?
+MEDIANS = ("im1", "cpu")  # of the rows of a case; the others are means
+EVERYWHERE = (*OURS, *METHODS["nice"], *METHODS["dice"], NEAREST)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Cases that are compared, and the tools."""
+
+    name: str
+    tools: tuple[str, ...]
+    models: tuple[str, ...] = MODELS
+    tables: tuple[str, ...] = ()  # all without a name
+    two_classes: bool = False
+    numbers: bool = False  # tables without text columns
+
+    def has(self, line: dict[str, Any]) -> bool:
+        """Whether the case of a line belongs to the group."""
+        known = not self.tables or line["data"] in self.tables
+        known &= not self.numbers or line["texts"] == 0
+        return known and line["model"] in self.models and (not self.two_classes or line["classes"] == 2)
+
+
+GROUPS = (
+    Group("all", EVERYWHERE),
+    Group("numbers only", EVERYWHERE, numbers=True),
+    Group("two classes, trees", (*EVERYWHERE, "treecf"), models=("xgboost", "forest"), two_classes=True),
+    Group("a few tables", (*EVERYWHERE, "alibi L1+L2+proto"), tables=A_FEW),
+)
+
+Case = tuple[str, str]
+
+
+def lines_of(measured: Measured) -> tuple[list[dict[str, Any]], dict[str, Scores]]:
+    """One line per method that was asked, and its scores."""
+    names = [method for methods in METHODS.values() for method in methods]
+    found = {name: measured.scores(name) for name in (*names, NEAREST)}
+    scores = {name: each for name, each in found.items() if each is not None}
+    case = measured.case
+    about = {
+        "data": measured.data,
+        "model": measured.kind,
+        "columns": case.train.shape[1],
+        "train": len(case.train),
+        "classes": case.classes,
+        "classes given": measured.classes_given,
+        "of": len(case.rows),
+        "texts": measured.texts,
+    }
+    return [about | {"method": name, **summed(each)} for name, each in scores.items()], scores
+
+
+def summed(scores: Scores) -> dict[str, Any]:
+    """The rows of one cell in a few numbers, over those that have an answer."""
+    line = {"asked": len(scores["valid"]), "solved": sum(scores["valid"]), "errors": scores["errors"][:3]}
+    return line | {name: short(value(scores[name], name)) for name in (*MEASURES, "outlier", "typicality")}
+
+
+def value(rows: list[float | None], name: str) -> float | None:
+    """The mean or median over the rows that have a value."""
+    known = [row for row in rows if row is not None]
+    if not known:
+        return None
+    return float(np.median(known) if name in MEDIANS else np.mean(known))
+
+
+def ranked(group: Group, scores: dict[Case, dict[str, Scores]]) -> dict[str, Any]:
+    """By measure: the average ranks of the tools that were asked in every case of the group."""
+    asked = [set(each) for each in scores.values()]
+    tools = [tool for tool in group.tools if all(tool in each for each in asked)]
+    result: dict[str, Any] = {
+        "name": group.name,
+        "tools": tools,
+        "cases": [list(case) for case in scores],
+        "measures": {},
+    }
+    for name, more in MEASURES.items():
+        names = [tool for tool in tools if name != "cpu" or tool != NEAREST]
+        found = {case: _ranks(each, names, name, more) for case, each in scores.items()}
+        by_case = {case: each for case, each in found.items() if each is not None}
+        if by_case:
+            result["measures"][name] = {"tools": names, **averaged(by_case)}
+    return result
+
+
+def _ranks(scores: dict[str, Scores], tools: list[str], name: str, more: bool) -> np.ndarray | None:
+    """Of one case, over the rows that every tool was asked; None if no tool has a value."""
+    rows = min(len(scores[tool]["valid"]) for tool in tools)
+    values = filled({tool: _padded(scores[tool], name)[:rows] for tool in tools}, more)
+    if not values.size:
+        return None
+    return ranks((np.median if name in MEDIANS else np.mean)(values, axis=1), more)
+
+
+def _padded(scores: Scores, name: str) -> list[float | None]:
+    """Rows of a method that could not even be prepared have no times; invalid answers have no score."""
+    known = scores[name] or [None] * len(scores["valid"])
+    return [v if ok else None for v, ok in zip(known, scores["valid"], strict=True)]
+
+
+def short(number: float | None) -> float | None:
+    """Six digits."""
+    return None if number is None else float(f"{number:.6g}")
