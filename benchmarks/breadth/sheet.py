@@ -45,7 +45,7 @@ comparison lacks.
   that of the old one, small networks (scikit-learn) on the training rows of a label. `refits agree`: share of ten
   models (five where there are more than 4,000 training rows), fitted to bootstraps with other seeds, that give the
   claimed class. `outliers` by the local outlier factor. In a case they are means over the rows that the tool solved, of
-  `ms` and `IM1` medians.
+  `IM1` the median.
 - **Ranks.** In every case the tools are ranked on the rows that all of them were asked. A row that a tool left without
   an answer counts as the worst answer that any tool gave to it. Equal values share a rank. The critical difference
   (Nemenyi, 5 %) counts tables, not cases, because three models of one table are not independent.

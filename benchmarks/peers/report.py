@@ -34,12 +34,13 @@ knows two classes only.
   to bootstraps of the training rows with other seeds, that give the claimed class. L1, L2, EN, L0 and 5NN are medians.
   `valid` means that the model, asked again, gives another class.
 - **Each tool under its own objective.** treecf and NICE proximity minimise L1: `beta=10` is `close(beta=10)`, which in
-  effect minimises L1 too. NICE sparsity counts columns (`few`), NICE plausibility lowers the error of an autoencoder,
+  effect minimises L1 too. NICE sparsity counts columns (`few`; `no floors` is without its wishes for
+  typicality and stability, which NICE does not have), NICE plausibility lowers the error of an autoencoder,
   here a small network on the standardised rows, and alibi minimises EN plus 100 times the squared distance to the
   prototype (`theta=100`). DiCE random samples and then undoes changes, DiCE genetic mixes training rows.
 - **Proofs.** `proved`: of how many rows the answer is proved to be the best there is, within 20 s each: treecf exact by
   its own L1, `certify` by EN. An answer of treecf exact that is not proved is the best it found in that time.
-- **Times.** `ms` is the median processor time of one row alone, `batch` the time by the clock per row of one call with
+- **Times.** `ms` is the mean processor time of one row alone, `batch` the time by the clock per row of one call with
   all twenty. All on one thread of a shared two-core machine: times compare within this page.
 - **Settings of the peers.** NICE and treecf measure distances in standard deviations, as EN does, which gives them a
   lower EN than their defaults. With three classes NICE proximity and plausibility are told the class of their own
@@ -49,8 +50,7 @@ knows two classes only.
 ![Time against EN, L0 and the agreement of refitted models](pictures/peers.png)
 """
 PAIRED = """Means over the `n` rows that both were given and solved; `difference` is ours minus the peer's, with the
-95 % interval of the mean (rows resampled). Of times: medians in ms, and the geometric mean of ours divided by the
-peer's."""
+95 % interval of the mean (rows resampled). Of times: ours divided by the peer's."""
 
 
 def number(value: float | None) -> str:
@@ -74,7 +74,7 @@ def entry(line: dict[str, Any]) -> list[str]:
     asked = len(line["valid"])
     valid = f"{sum(line['valid'])} of {asked}" + (", cut" if asked < line["of"] else "")
     proved = f"{sum(line['proved'])} of {len(line['proved'])}" if "proved" in line else "-"
-    times = [number(middle(line["cpu"])), number(line.get("batch_ms"))]
+    times = [number(mean(line["cpu"])), number(line.get("batch_ms"))]
     why = "; ".join(error for error in line["errors"] if error).replace("|", "/")
     return [line["method"], valid, *times, *medians, outliers, number(middle(line["typicality"])), refits, proved, why]
 
@@ -146,7 +146,7 @@ def picture(lines: list[dict[str, Any]], file: Path) -> None:
             for line in (line for line in lines if line["data"] == data and "error" not in line):
                 colour, filled = colours[line["method"]], line["model"] == "xgboost"
                 size = 90 if line["method"].startswith("ours") else 40
-                point = middle(line["cpu"]), (mean if measure == "survival" else middle)(line[measure])
+                point = mean(line["cpu"]), (mean if measure == "survival" else middle)(line[measure])
                 if all(line["valid"]):
                     axes.scatter(*point, s=size, color=colour if filled else "none", edgecolor=colour, linewidth=1.8)
                 else:

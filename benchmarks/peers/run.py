@@ -32,6 +32,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
         "ours",
         "ours, close",
         "ours, few",
+        "ours, few, no floors",
         "ours, typical",
         "ours, stable",
         "ours, no polish",
