@@ -1,7 +1,7 @@
 """Every tool on many tables: `make bench-breadth`, which goes on where it was stopped.
 
 Asks what has no answer yet, cell by cell; ours is asked again after a change of the package's code. Then scores
-everything and writes benchmarks/results/breadth.json, docs/breadth.md and docs/pictures/breadth.png. `--tools` asks
+everything and writes benchmarks/results/breadth.json, the answers beside it, docs/breadth.md and its picture. `--tools` asks
 only those (none with `--tools` alone), `--page` only writes the page.
 """
 
@@ -21,6 +21,7 @@ from collect import GROUPS, lines_of, ranked
 from environments import ONE_THREAD, TOP, ask
 from matrices import MODELS, SEED, build, names
 from measure import Measured
+from pack import pack, unpack
 from sheet import write
 
 RESULT = TOP / "benchmarks" / "results" / "breadth.json"
@@ -60,8 +61,10 @@ def main() -> None:
     if not given.page:
         for data in names():
             build(data, PLACE.cases)
+        unpack()
         for tool in given.tools:
             ask(tool, cells(tool), replace(PLACE, cell_seconds=SHORTER.get(tool, PLACE.cell_seconds)))
+        pack()
         RESULT.write_text(json.dumps(scored(), separators=(",", ":")) + "\n")
     write(json.loads(RESULT.read_text()), TOP / "docs")
 

@@ -13,7 +13,7 @@ import numpy as np
 from cells import A_FEW, METHODS, OURS
 from matrices import MODELS
 from measure import NEAREST, Measured, Scores
-from ranks import averaged, filled, ranks
+from ranks import averaged, ranks
 
 MEASURES = {"en": False, "l1": False, "l0": False, "nn5": False, "im1": False, "survival": True, "cpu": False}  # more?
 MEDIANS = ("im1",)  # of the rows of a case; the others are means
@@ -93,20 +93,15 @@ def ranked(group: Group, scores: dict[Case, dict[str, Scores]]) -> dict[str, Any
     }
     for name, more in MEASURES.items():
         names = [tool for tool in tools if name != "cpu" or tool != NEAREST]
-        found = {case: _ranks(each, names, name, more) for case, each in scores.items()}
+        middle = np.median if name in MEDIANS else np.mean
+        found = {
+            case: ranks({tool: _padded(each[tool], name) for tool in names}, more, middle)
+            for case, each in scores.items()
+        }
         by_case = {case: each for case, each in found.items() if each is not None}
         if by_case:
             result["measures"][name] = {"tools": names, **averaged(by_case)}
     return result
-
-
-def _ranks(scores: dict[str, Scores], tools: list[str], name: str, more: bool) -> np.ndarray | None:
-    """Of one case, over the rows that every tool was asked; None if no tool has a value."""
-    rows = min(len(scores[tool]["valid"]) for tool in tools)
-    values = filled({tool: _padded(scores[tool], name)[:rows] for tool in tools}, more)
-    if not values.size:
-        return None
-    return ranks((np.median if name in MEDIANS else np.mean)(values, axis=1), more)
 
 
 def _padded(scores: Scores, name: str) -> list[float | None]:

@@ -3,26 +3,48 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-Values = dict[str, list[float | None]]  # by tool, row by row
+Values = dict[str, list[float | None]]  # by tool, row by row; a tool that was cut off has fewer rows
 
 
-def filled(values: Values, more_is_better: bool) -> np.ndarray:
-    """(tools, n) where a missing answer counts as the worst that any tool gave to the row; rows without any go."""
-    found = np.array([[np.nan if v is None else v for v in rows] for rows in values.values()], dtype=float)
-    found = found[:, ~np.isnan(found).all(axis=0)]
-    worst = (np.nanmin if more_is_better else np.nanmax)(found, axis=0) if found.size else found
+def ranks(values: Values, more_is_better: bool, middle: Callable[..., Any] = np.mean) -> np.ndarray | None:
+    """(tools,) from 1, the best; None if no tool has a value.
+
+    Every two tools are compared by their mean, or another `middle`, over the rows that both were asked, and a tool's
+    rank is one plus the number of those that are better; equal ones count one half. Without a cut these are the usual
+    ranks.
+    """
+    table = filled(values, more_is_better)
+    if table is None:
+        return None
+    asked = np.array([[at < len(rows) for at in range(table.shape[1])] for rows in values.values()])
+    known = ~np.isnan(table).all(axis=0)
+    found = np.ones(len(table))
+    for i in range(len(table)):
+        for j in range(len(table)):
+            rows = asked[i] & asked[j] & known
+            if i != j and rows.any():
+                mine, other = (float(f"{middle(table[k, rows]):.9e}") for k in (i, j))
+                better = other > mine if more_is_better else other < mine
+                found[i] += 1.0 if better else 0.5 if other == mine else 0.0
+    return found
+
+
+def filled(values: Values, more_is_better: bool) -> np.ndarray | None:
+    """(tools, n) where a missing answer counts as the worst that any tool gave to the row; NaN where none has one."""
+    width = max(map(len, values.values()))
+    padded = [[*rows, *[None] * (width - len(rows))] for rows in values.values()]
+    found = np.array([[np.nan if v is None else v for v in rows] for rows in padded], dtype=float)
+    if np.isnan(found).all():
+        return None
+    known = ~np.isnan(found).all(axis=0)
+    worst = np.full(width, np.nan)
+    worst[known] = (np.nanmin if more_is_better else np.nanmax)(found[:, known], axis=0)
     return np.where(np.isnan(found), worst, found)
-
-
-def ranks(values: np.ndarray, more_is_better: bool) -> np.ndarray:
-    """(tools,) from 1, the best; equal values share the mean of their ranks. Ten digits are compared."""
-    from scipy.stats import rankdata
-
-    return np.asarray(rankdata([float(f"{(-v if more_is_better else v):.9e}") for v in values]))
 
 
 def critical_difference(tools: int, tables: int) -> float:

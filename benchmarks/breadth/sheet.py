@@ -38,7 +38,7 @@ comparison lacks.
 - **What each tool is given.** treecf reads the trees, and so does ours. NICE, DiCE and alibi get the model as a
   function from rows to probabilities; the lines `function` are ours with that function and nothing else.
 - **Limits.** {row:g} s of processor time a row, {cell:g} s for all rows of a case (DiCE {dice:g}, alibi {alibi:g});
-  what was not begun in that time is not in `asked`, and ranks are of the rows that every tool was asked.
+  what was not begun in that time is not in `asked`.
 - **Measures.** `coverage`: rows asked to which the model gives another class after the change. `ms`: processor time of
   one row alone. `columns` changed, `L1`, `EN` = 0.1·L1 + L2 in standard deviations. `5NN`: mean distance to the five
   nearest training rows that the model gives the new class. `IM1`: error of an autoencoder of the new class divided by
@@ -46,9 +46,10 @@ comparison lacks.
   models (five where there are more than 4,000 training rows), fitted to bootstraps with other seeds, that give the
   claimed class. `outliers` by the local outlier factor. In a case they are means over the rows that the tool solved, of
   `IM1` the median.
-- **Ranks.** In every case the tools are ranked on the rows that all of them were asked. A row that a tool left without
-  an answer counts as the worst answer that any tool gave to it. Equal values share a rank. The critical difference
-  (Nemenyi, 5 %) counts tables, not cases, because three models of one table are not independent.
+- **Ranks.** In every case every two tools are compared on the rows that both were asked, and a tool's rank is one plus
+  the number of tools that are better, equal ones counting one half. A row that a tool left without an answer counts as
+  the worst answer that any tool gave to it. The critical difference (Nemenyi, 5 %) counts tables, not cases, because
+  three models of one table are not independent.
 - **Settings of the peers.** NICE and treecf measure distances in standard deviations. With more than two classes NICE
   proximity and plausibility are told the class of their own nearest unlike row and DiCE the second most likely one:
   they need to be told. NICE plausibility has a small network as its autoencoder. alibi has 500 iterations and a few

@@ -25,7 +25,7 @@ from environments import ONE_THREAD, TOP, Cell, Place, ask
 from report import write
 from scores import line_of, scorer_of
 
-PLACE = Place(TOP / ".cache" / "peers", row_seconds=40, cell_seconds=150, batches=True)
+PLACE = Place(TOP / ".cache" / "peers", row_seconds=40, cell_seconds=60, batches=True)
 RESULT = TOP / "benchmarks" / "results" / "peers.json"
 TOOLS: dict[str, tuple[str, ...]] = {
     "ours": (
