@@ -1,8 +1,8 @@
 """Every tool on many tables: `make bench-breadth`, which goes on where it was stopped.
 
 Asks what has no answer yet, cell by cell; ours is asked again after a change of the package's code. Then scores
-everything and writes benchmarks/results/breadth.json, the answers beside it, docs/breadth.md and its picture. `--tools` asks
-only those (none with `--tools` alone), `--page` only writes the page.
+everything and writes benchmarks/results/breadth.json, the answers in a folder beside it, docs/breadth.md and its
+picture. `--tools` asks only those (none with `--tools` alone), `--page` only writes the page.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def ranked(group: Group, scores: dict[Case, dict[str, Scores]]) -> dict[str, Any
 def _padded(scores: Scores, name: str) -> list[float | None]:
     """Rows of a method that could not even be prepared have no times; invalid answers have no score."""
     known = scores[name] or [None] * len(scores["valid"])
-    return [v if ok else None for v, ok in zip(known, scores["valid"], strict=True)]
+    return [v if ok else None for v, ok in zip(known, scores["valid"], strict=False)]
 
 
 def short(number: float | None) -> float | None:

@@ -29,6 +29,7 @@ class Place:
     row_seconds: float
     cell_seconds: float
     batches: bool = False  # also time all rows in one call
+    alone: int | None = None  # rows that a method with batches is asked one by one; the rest in one call
 
     @property
     def cases(self) -> Path:
@@ -81,6 +82,7 @@ def ask(tool: str, cells: list[Cell], place: Place) -> None:
         "row_seconds": place.row_seconds,
         "cell_seconds": place.cell_seconds,
         "batches": place.batches,
+        "alone": place.alone,
         "code": code,
     }
     subprocess.run([environment(tool), HERE / "worker.py", json.dumps(given)], check=True, env=os.environ | ONE_THREAD)

@@ -59,6 +59,9 @@ METHODS = (
         Method(name, _with(search), batch=_with(search), many=name in {"ours", "ours, close", "ours, no polish"})
         for name, search in SETTINGS.items()
     ),
-    *(Method(name + FUNCTION, _with(SETTINGS[name], function=True)) for name in AS_FUNCTIONS),
+    *(
+        Method(name + FUNCTION, _with(SETTINGS[name], function=True), batch=_with(SETTINGS[name], function=True))
+        for name in AS_FUNCTIONS
+    ),
     Method("ours, certify", _proving),
 )

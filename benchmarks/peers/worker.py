@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from asking import TooSlowError, asked, timed, watch
+from asking import TooSlowError, asked, plain, timed, watch
 from cases import Case, load
 from method import Method
 
@@ -45,8 +45,16 @@ def main(given: dict[str, Any]) -> None:
 
 
 def cell(method: Method, case: Case, given: dict[str, Any]) -> dict[str, Any]:
-    """The answers to all rows, one by one; if asked for also the time per row of all rows in one call."""
-    found = asked(method, case, len(case.rows), given["row_seconds"], given["cell_seconds"])
+    """The answers to all rows, one by one; if asked for also the time per row of all rows in one call.
+
+    With `alone` a method that has batches is asked only that many rows one by one, for its times; the answers are those
+    of one call.
+    """
+    alone = given.get("alone") if method.batch is not None else None
+    found = asked(method, case, alone or len(case.rows), given["row_seconds"], given["cell_seconds"])
+    if alone:
+        rows = np.asarray(method.batch(case)(case.rows), dtype=float)
+        found["cells"] = [plain(row) for row in rows]
     if given["batches"] and method.batch is not None and any(found["ms"]):
         found["batch_ms"] = together(method, case, case.rows)
         if method.many:
