@@ -40,12 +40,13 @@ comparison lacks.
 - **Limits.** {row:g} s of processor time a row, {cell:g} s for all rows of a case (DiCE {dice:g}, alibi {alibi:g});
   what was not begun in that time is not in `asked`.
 - **Measures.** `coverage`: rows asked to which the model gives another class after the change. `ms`: processor time of
-  one row alone (ours: of the first ten; its answers are those of one call with all fifty, which are the same). `columns` changed, `L1`, `EN` = 0.1·L1 + L2 in standard deviations. `5NN`: mean distance to the five
+  one row alone; ours is timed on the first {alone} rows, and its answers are those of one call with all fifty, which
+  are the same. `columns` changed, `L1`, `EN` = 0.1·L1 + L2 in standard deviations. `5NN`: mean distance to the five
   nearest training rows that the model gives the new class. `IM1`: error of an autoencoder of the new class divided by
   that of the old one, small networks (scikit-learn) on the training rows of a label. `refits agree`: share of ten
-  models (five where there are more than 4,000 training rows, 1,000 for networks), fitted to bootstraps with other seeds,
-  that give the claimed class. `outliers` by the local outlier factor. In a case they are means over the rows that the tool solved, of
-  `IM1` the median.
+  models (five where there are more than 4,000 training rows, 1,000 for networks), fitted to bootstraps with other
+  seeds, that give the claimed class. `outliers` by the local outlier factor. In a case they are means over the rows
+  that the tool solved, of `IM1` the median.
 - **Ranks.** In every case every two tools are compared on the rows that both were asked, and a tool's rank is one plus
   the number of tools that are better, equal ones counting one half. A row that a tool left without an answer counts as
   the worst answer that any tool gave to it. The critical difference (Nemenyi, 5 %) counts tables, not cases, because
