@@ -132,7 +132,7 @@ class Fitted:
             said.noise,
             said.fingerprint,
             given.native if given.native is not None else given.rows,
-            Tuning() if splits is None else Tuning.of_trees(),
+            _tuning(model, splits=splits is not None),
             deviations=_deviations(columns, train),
         )
 
@@ -203,6 +203,13 @@ def _numeric_space(columns: Columns, train: Array, features: Features, models: M
         raise ConfigError("encoders and autoencoders take numbers; this data has categories. Leave them out.")
     scale = features.scale == "auto" and plain and len(columns.shape) == 1
     return FeatureSpace.numeric(columns, train, features, scale=scale)
+
+
+def _tuning(model: SearchModel, *, splits: bool) -> Tuning:
+    """The constants for trees, for models with gradients, and for those that only predict."""
+    if splits:
+        return Tuning.of_trees()
+    return Tuning() if model.has_gradient else Tuning.of_functions()
 
 
 def _situation(models: Models, columns: Columns, *, latent: bool, splits: bool) -> Situation:
