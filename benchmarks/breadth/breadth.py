@@ -44,7 +44,8 @@ def scored() -> dict[str, Any]:
         "seed": SEED,
         "versions": versions,
         "groups": [
-            ranked(group, {case: scores[case] for case, line in by_case.items() if group.has(line)}) for group in GROUPS
+            ranked(group, {case: scores[case] for case, line in by_case.items() if group.has(line, scores[case])})
+            for group in GROUPS
         ],
         "lines": lines,
     }
@@ -63,7 +64,9 @@ def main() -> None:
             build(data, PLACE.cases)
         unpack()
         for tool in given.tools:
-            ask(tool, cells(tool), replace(PLACE, cell_seconds=SHORTER.get(tool, PLACE.cell_seconds)))
+            most = SHORTER.get(tool, PLACE.cell_seconds)
+            limits = replace(PLACE, cell_seconds=most, row_seconds=min(PLACE.row_seconds, most))
+            ask(tool, cells(tool), limits)
         pack()
         RESULT.write_text(json.dumps(scored(), separators=(",", ":")) + "\n")
     write(json.loads(RESULT.read_text()), TOP / "docs")

@@ -1,11 +1,12 @@
 """From scores row by row to what is committed: a line per cell, and average ranks in groups of cases.
 
-A group has the cases and tools that can be compared: all tables and models without treecf and alibi; tables without
-text columns; trees of two classes with treecf; a few tables with alibi.
+A group has the tools that are compared, and the cases in which all of them were asked: ours and NICE; the same on
+tables without text columns; with DiCE; trees of two classes with treecf; a few tables with alibi.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ from ranks import averaged, ranks
 
 MEASURES = {"en": False, "l1": False, "l0": False, "nn5": False, "im1": False, "survival": True, "cpu": False}  # more?
 MEDIANS = ("im1",)  # of the rows of a case; the others are means
-EVERYWHERE = (*OURS, *METHODS["nice"], *METHODS["dice"], NEAREST)
+EVERYWHERE = (*OURS, "NICE none", "NICE sparsity", "NICE proximity", NEAREST)
 
 
 @dataclass(frozen=True)
@@ -31,16 +32,19 @@ class Group:
     two_classes: bool = False
     numbers: bool = False  # tables without text columns
 
-    def has(self, line: dict[str, Any]) -> bool:
-        """Whether the case of a line belongs to the group."""
+    def has(self, line: dict[str, Any], asked: Collection[str]) -> bool:
+        """Whether the case of a line, in which these tools were asked, belongs to the group."""
         known = not self.tables or line["data"] in self.tables
         known &= not self.numbers or line["texts"] == 0
-        return known and line["model"] in self.models and (not self.two_classes or line["classes"] == 2)
+        known &= line["model"] in self.models and (not self.two_classes or line["classes"] == 2)
+        return bool(known and all(tool in asked for tool in self.tools))
 
 
 GROUPS = (
     Group("all", EVERYWHERE),
     Group("numbers only", EVERYWHERE, numbers=True),
+    Group("with NICE plausibility", (*EVERYWHERE, "NICE plausibility")),
+    Group("with DiCE", (*EVERYWHERE, *METHODS["dice"])),
     Group("two classes, trees", (*EVERYWHERE, "treecf"), models=("xgboost", "forest"), two_classes=True),
     Group("a few tables", (*EVERYWHERE, "alibi L1+L2+proto"), tables=A_FEW),
 )
@@ -82,9 +86,8 @@ def value(rows: list[float | None], name: str) -> float | None:
 
 
 def ranked(group: Group, scores: dict[Case, dict[str, Scores]]) -> dict[str, Any]:
-    """By measure: the average ranks of the tools that were asked in every case of the group."""
-    asked = [set(each) for each in scores.values()]
-    tools = [tool for tool in group.tools if all(tool in each for each in asked)]
+    """By measure: the average ranks of the tools of the group over its cases."""
+    tools = list(group.tools)
     result: dict[str, Any] = {
         "name": group.name,
         "tools": tools,

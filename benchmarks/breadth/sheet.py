@@ -62,8 +62,10 @@ Of CFProto itself, as alibi has it, the published comparison reports on its own 
 ![Average ranks with critical differences](pictures/breadth.png)
 """
 NAMES = {
-    "all": "All tables and models",
+    "all": "Ours and NICE",
     "numbers only": "Tables without text columns",
+    "with NICE plausibility": "With NICE plausibility",
+    "with DiCE": "With DiCE",
     "two classes, trees": "Two classes, XGBoost and forest: with treecf",
     "a few tables": "A few tables: with alibi",
 }
@@ -86,7 +88,7 @@ def write(result: dict[str, Any], docs: Path) -> None:
         *_verdicts(verdicts(result)),
     ]
     for group in result["groups"]:
-        parts += _group(group, lines)
+        parts += _group(group, lines) if group["cases"] else []
     parts += _cut(lines)
     versions = ", ".join(f"{name} {found}" for name, found in result["versions"].items())
     parts += [f"{result['date']}, `make bench-breadth`; {versions}.", ""]
@@ -121,7 +123,7 @@ def _group(group: dict[str, Any], lines: list[Line]) -> list[str]:
     return [
         f"## {NAMES[group['name']]}",
         "",
-        f"{len(group['cases'])} cases.",
+        f"{len(group['cases'])} cases of {len({data for data, _ in group['cases']})} tables.",
         "",
         markdown(head, body),
         "",

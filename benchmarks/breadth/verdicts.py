@@ -14,7 +14,7 @@ def verdicts(result: dict[str, Any]) -> list[dict[str, Any]]:
     """In the order of the page."""
     lines, groups = result["lines"], {group["name"]: group for group in result["groups"]}
     found = [_covered(lines)]
-    for name in ("all", "two classes, trees"):
+    for name in [name for name in ("all", "with DiCE", "two classes, trees") if groups[name]["cases"]]:
         found += [
             _first(groups[name], "en", "ours, close", "distance EN"),
             _first(groups[name], "l1", "ours, close", "distance L1"),

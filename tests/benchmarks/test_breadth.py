@@ -78,11 +78,12 @@ def test_a_group_has_ranks_by_measure(bench):
     assert found["measures"]["survival"]["ranks"] == [2, 1]
 
 
-def test_a_tool_that_was_not_asked_in_some_case_is_left_out_of_the_ranks(bench):
-    group = bench.collect.Group("g", ("a", "b", "c"))
-    both = {"a": scores([1.0]), "b": scores([2.0])}
-    found = bench.collect.ranked(group, {("t", "mlp"): both, ("u", "mlp"): both | {"c": scores([0.0])}})
-    assert found["tools"] == ["a", "b"]
+def test_a_case_belongs_to_a_group_if_all_its_tools_were_asked(bench):
+    group = bench.collect.Group("g", ("a", "b"), two_classes=True)
+    case = {"data": "t", "model": "mlp", "classes": 2, "texts": 0}
+    assert group.has(case, ("a", "b", "c"))
+    assert not group.has(case, ("a", "c"))
+    assert not group.has(case | {"classes": 3}, ("a", "b"))
 
 
 def test_a_table_becomes_numbers_whatever_its_columns_are(bench, tmp_path, monkeypatch):
