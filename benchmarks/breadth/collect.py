@@ -6,6 +6,7 @@ tables without text columns; with DiCE; trees of two classes with treecf; a few 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
@@ -73,7 +74,11 @@ def lines_of(measured: Measured) -> tuple[list[dict[str, Any]], dict[str, Scores
 
 def summed(scores: Scores) -> dict[str, Any]:
     """The rows of one cell in a few numbers, over those that have an answer."""
-    line = {"asked": len(scores["valid"]), "solved": sum(scores["valid"]), "errors": scores["errors"][:3]}
+    line = {
+        "asked": len(scores["valid"]) - sum(scores["late"]),
+        "solved": sum(scores["valid"]),
+        "errors": scores["errors"][:3],
+    }
     return line | {name: short(value(scores[name], name)) for name in (*MEASURES, "outlier", "typicality")}
 
 
@@ -98,7 +103,7 @@ def ranked(group: Group, scores: dict[Case, dict[str, Scores]]) -> dict[str, Any
         names = [tool for tool in tools if name != "cpu" or tool != NEAREST]
         middle = np.median if name in MEDIANS else np.mean
         found = {
-            case: ranks({tool: _padded(each[tool], name) for tool in names}, more, middle)
+            case: ranks({tool: _rows(each[tool], name) for tool in names}, more, middle)
             for case, each in scores.items()
         }
         by_case = {case: each for case, each in found.items() if each is not None}
@@ -107,10 +112,12 @@ def ranked(group: Group, scores: dict[Case, dict[str, Scores]]) -> dict[str, Any
     return result
 
 
-def _padded(scores: Scores, name: str) -> list[float | None]:
-    """Rows of a method that could not even be prepared have no times; invalid answers have no score."""
+def _rows(scores: Scores, name: str) -> list[float | None]:
+    """None where there is no valid answer, NaN where a limit cut the row off."""
     known = scores[name] or [None] * len(scores["valid"])
-    return [v if ok else None for v, ok in zip(known, scores["valid"], strict=False)]
+    late = scores["late"] or [False] * len(known)
+    rows = zip(known, scores["valid"], late, strict=False)
+    return [math.nan if cut else v if ok else None for v, ok, cut in rows]
 
 
 def short(number: float | None) -> float | None:

@@ -78,6 +78,7 @@ class Measured:
             "valid": found["valid"],
             **{name: found[name] for name in FIELDS},
             "im1": [v if ok and v == v else None for v, ok in zip(ratios, found["valid"], strict=True)],  # noqa: PLR0124
+            "late": [(error or "").startswith("TooSlowError") for error in record["errors"]],
             "cpu": record["cpu"],
             "errors": sorted(set(filter(None, record["errors"]))),
             "code": record.get("code", ""),

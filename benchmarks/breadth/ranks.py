@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-Values = dict[str, list[float | None]]  # by tool, row by row; a tool that was cut off has fewer rows
+# by tool, row by row: None is no answer; a row that was cut off by a limit is NaN, or missing at the end
+Values = dict[str, list[float | None]]
 
 
 def ranks(values: Values, more_is_better: bool, middle: Callable[..., Any] = np.mean) -> np.ndarray | None:
@@ -21,7 +22,7 @@ def ranks(values: Values, more_is_better: bool, middle: Callable[..., Any] = np.
     table = filled(values, more_is_better)
     if table is None:
         return None
-    asked = np.array([[at < len(rows) for at in range(table.shape[1])] for rows in values.values()])
+    asked = np.array([[v is None or not math.isnan(v) for v in rows] for rows in _padded(values)])
     known = ~np.isnan(table).all(axis=0)
     found = np.ones(len(table))
     for i in range(len(table)):
@@ -36,15 +37,18 @@ def ranks(values: Values, more_is_better: bool, middle: Callable[..., Any] = np.
 
 def filled(values: Values, more_is_better: bool) -> np.ndarray | None:
     """(tools, n) where a missing answer counts as the worst that any tool gave to the row; NaN where none has one."""
-    width = max(map(len, values.values()))
-    padded = [[*rows, *[None] * (width - len(rows))] for rows in values.values()]
-    found = np.array([[np.nan if v is None else v for v in rows] for rows in padded], dtype=float)
+    found = np.array([[np.nan if v is None else v for v in rows] for rows in _padded(values)], dtype=float)
     if np.isnan(found).all():
         return None
     known = ~np.isnan(found).all(axis=0)
-    worst = np.full(width, np.nan)
+    worst = np.full(found.shape[1], np.nan)
     worst[known] = (np.nanmin if more_is_better else np.nanmax)(found[:, known], axis=0)
     return np.where(np.isnan(found), worst, found)
+
+
+def _padded(values: Values) -> list[list[float | None]]:
+    width = max(map(len, values.values()))
+    return [[*rows, *[math.nan] * (width - len(rows))] for rows in values.values()]
 
 
 def critical_difference(tools: int, tables: int) -> float:

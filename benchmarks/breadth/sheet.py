@@ -38,7 +38,7 @@ comparison lacks.
 - **What each tool is given.** treecf reads the trees, and so does ours. NICE, DiCE and alibi get the model as a
   function from rows to probabilities; the lines `function` are ours with that function and nothing else.
 - **Limits.** {row:g} s of processor time a row, {cell:g} s for all rows of a case (DiCE {dice:g}, alibi {alibi:g});
-  what was not begun in that time is not in `asked`.
+  rows that were not answered for lack of time are not in `asked`.
 - **Measures.** `coverage`: rows asked to which the model gives another class after the change. `ms`: processor time of
   one row alone; ours is timed on the first {alone} rows, and its answers are those of one call with all fifty, which
   are the same. `columns` changed, `L1`, `EN` = 0.1·L1 + L2 in standard deviations. `5NN`: mean distance to the five
