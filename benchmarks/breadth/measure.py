@@ -22,7 +22,7 @@ from tables import Judged
 from cfproto_plugin.metrics import im1
 
 FEWEST = 10
-LARGE, LARGE_FOR_NETWORKS = 4000, 1000  # training rows; five refits of these instead of ten
+LARGE = 4000  # training rows; five refits of these, and of networks, instead of ten
 NEAREST = "nearest training row"
 FIELDS = ("en", "l1", "l0", "nn5", "outlier", "typicality", "survival")
 CODE = b"".join(Path(__file__).with_name(name).read_bytes() for name in ("measure.py", "matrices.py"))
@@ -44,7 +44,7 @@ class Measured:
     @cached_property
     def scorer(self) -> Scorer:
         case = self.case
-        refits = 5 if len(case.train) > (LARGE_FOR_NETWORKS if self.kind == "mlp" else LARGE) else 10
+        refits = 5 if self.kind == "mlp" or len(case.train) > LARGE else 10
         judged = Judged(self.data, self.kind, case.model, case.train, case.labels, case.rows, refits)
         judged.__dict__["refits"] = _kept(f"refits/{self.data}-{self.kind}", lambda: judged.refits)
         return Scorer(judged)

@@ -44,7 +44,7 @@ comparison lacks.
   are the same. `columns` changed, `L1`, `EN` = 0.1·L1 + L2 in standard deviations. `5NN`: mean distance to the five
   nearest training rows that the model gives the new class. `IM1`: error of an autoencoder of the new class divided by
   that of the old one, small networks (scikit-learn) on the training rows of a label. `refits agree`: share of ten
-  models (five where there are more than 4,000 training rows, 1,000 for networks), fitted to bootstraps with other
+  models (five for networks and where there are more than 4,000 training rows), fitted to bootstraps with other
   seeds, that give the claimed class. `outliers` by the local outlier factor. In a case they are means over the rows
   that the tool solved, of `IM1` the median.
 - **Ranks.** In every case every two tools are compared on the rows that both were asked, and a tool's rank is one plus
