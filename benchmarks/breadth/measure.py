@@ -88,10 +88,11 @@ class Measured:
     def im1(self, x: np.ndarray) -> list[float]:
         """NaN where a class has no autoencoder."""
         judged, found = self.scorer.judged, np.full(len(x), np.nan)
-        new = np.asarray(judged.model.predict(x))
-        for at, (label, own) in enumerate(zip(new.tolist(), judged.own.tolist(), strict=False)):
-            if label in self.autoencoders and own in self.autoencoders and label != own:
-                found[at] = im1(x[at : at + 1], self.autoencoders[label].predict, self.autoencoders[own].predict)[0]
+        new, own = np.asarray(judged.model.predict(x)), judged.own[: len(x)]
+        for label, old in {(a, b) for a, b in zip(new.tolist(), own.tolist(), strict=True) if a != b}:
+            if label in self.autoencoders and old in self.autoencoders:
+                rows = (new == label) & (own == old)
+                found[rows] = im1(x[rows], self.autoencoders[label].predict, self.autoencoders[old].predict)
         return found.tolist()
 
     def nearest(self) -> list[list[float] | None]:
