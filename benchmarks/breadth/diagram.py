@@ -32,7 +32,7 @@ def draw(group: dict[str, Any], file: Path) -> None:
         axes.set_visible(False)
     first = group["measures"][shown[0]]
     figure.suptitle(
-        f"Average ranks over {first['cases']} tables and models, 1 is best; "
+        f"Average ranks over {first['cases']} cases (a table and a model), 1 is best; "
         f"grey: within the critical difference of the best (Nemenyi, 5 %, {first['tables']} tables)",
         fontsize=10,
     )
@@ -56,6 +56,6 @@ def panel(axes: Any, found: dict[str, Any], title: str) -> None:
     for label in axes.get_yticklabels():
         label.set_fontweight("bold" if label.get_text().startswith("ours") else "normal")
     axes.invert_yaxis()
-    axes.set_xlim(1, len(order) + 0.8)
+    axes.set_xlim(0.7, len(order) + 0.8)
     axes.set_title(title, fontsize=9, loc="left")
     axes.spines[["top", "right"]].set_visible(False)

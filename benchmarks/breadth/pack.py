@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cases import Case, load
 from cells import METHODS, PLACE, cells
 from environments import TOP, Cell
 from store import part, whole
@@ -44,9 +43,9 @@ def unpack(folder: Path = FOLDER) -> None:
             data, kind = name.rsplit("-", 1)
             target = PLACE.file((data, kind, method))
             if not target.exists() and (PLACE.cases / f"{data}.npz").exists():
-                case = load(PLACE.cases, data, kind)
-                if np.allclose(_of_rows(case), record.pop("model"), atol=1e-3):
-                    answers = [whole(row, each) for row, each in zip(case.rows, record["cells"], strict=False)]
+                rows, model = _rows(data, kind)
+                if np.allclose(model, record.pop("model"), atol=1e-3):
+                    answers = [whole(row, each) for row, each in zip(rows, record["cells"], strict=False)]
                     target.write_text(json.dumps(record | {"cells": answers}))
 
 
@@ -57,15 +56,17 @@ def _by_method() -> Iterable[tuple[str, list[Cell]]]:
 
 
 def _packed(cell: Cell) -> dict[str, Any]:
-    record, case = json.loads(PLACE.file(cell).read_text()), load(PLACE.cases, *cell[:2])
+    record = json.loads(PLACE.file(cell).read_text())
+    rows, model = _rows(*cell[:2])
     record["cpu"] = [None if ms is None else round(ms, 2) for ms in record["cpu"]]
-    changed = [part(row, answer) for row, answer in zip(case.rows, record["cells"], strict=False)]
-    return {"model": _of_rows(case), "cells": changed, **{name: record[name] for name in KEPT if name in record}}
+    changed = [part(row, answer) for row, answer in zip(rows, record["cells"], strict=False)]
+    return {"model": model, "cells": changed, **{name: record[name] for name in KEPT if name in record}}
 
 
-def _of_rows(case: Case) -> list[float]:
-    """What tells one model from another: its largest probability of every row."""
-    return np.round(case.proba(case.rows).max(axis=1), 4).tolist()
+def _rows(data: str, kind: str) -> tuple[np.ndarray, list[float]]:
+    """The rows of a case and what tells one model from another: its largest probability of every row."""
+    with np.load(PLACE.cases / f"{data}.npz") as file:
+        return file["rows"], np.round(file[kind].max(axis=1).astype(float), 4).tolist()
 
 
 def _file(folder: Path, method: str) -> Path:

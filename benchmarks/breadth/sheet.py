@@ -21,6 +21,8 @@ COLUMNS = {  # of a table; the factor that the value is shown with
     "survival": ("refits agree, %", 100),
     "outlier": ("outliers, %", 100),
 }
+MODELS = {"xgboost": "XGBoost", "mlp": "the network", "forest": "the forest"}
+FULL = 3 * 34  # thirty-four tables, three models of each
 RANKED = ("en", "l1", "l0", "nn5", "im1", "survival", "cpu")
 
 INTRODUCTION = """# Many tables, three models, every tool
@@ -29,8 +31,9 @@ Written by `make bench-breadth`, which goes on where it was stopped. The protoco
 comparison (coverage, time, columns changed, distance, 5NN, IM1), and the agreement of refitted models, which that
 comparison lacks.
 
-- **Cases.** {tables} tables, of which {texts} have text columns, and three models of each: XGBoost (100 trees of depth
-  4), a neural network (scikit-learn, one layer of 50) and a random forest (100 trees): {cases} cases. Tables of more
+- **Cases.** A case is a table and a model: XGBoost (100 trees of depth 4), a neural network (scikit-learn, one layer of
+  50) or a random forest (100 trees). There are {cases} cases here: {models}, of {tables} tables, {texts} of them with text
+  columns; {missing} Tables of more
   than 7,500 rows are cut to a random 7,500. The split (seed {seed}) had no part in choosing a constant.
 - **The same for everyone.** Most peers take numbers only, so every table is one standardised matrix: a text column its
   codes in alphabetical order, a missing number the median. A code is a number like any other here, for ours too, and an
@@ -40,13 +43,15 @@ comparison lacks.
 - **Limits.** {row:g} s of processor time a row, {cell:g} s for all rows of a case (DiCE {dice:g}, alibi {alibi:g});
   rows that were not answered for lack of time are not in `asked`.
 - **Measures.** `coverage`: rows asked to which the model gives another class after the change. `ms`: processor time of
-  one row alone; ours is timed on the first {alone} rows, and its answers are those of one call with all fifty, which
-  are the same. `columns` changed, `L1`, `EN` = 0.1·L1 + L2 in standard deviations. `5NN`: mean distance to the five
-  nearest training rows that the model gives the new class. `IM1`: error of an autoencoder of the new class divided by
-  that of the old one, small networks (scikit-learn) on the training rows of a label. `refits agree`: share of ten
-  models (five for networks and where there are more than 4,000 training rows), fitted to bootstraps with other
-  seeds, that give the claimed class. `outliers` by the local outlier factor. In a case they are means over the rows
-  that the tool solved, of `IM1` the median.
+  one row alone, the first not counted; ours is timed on the first {alone} rows, and its answers are those of one call
+  with all fifty, which are the same. `columns` changed, `L1`, `EN` = 0.1·L1 + L2 in standard deviations. `5NN`: mean
+  distance to the five nearest training rows that the model gives the new class. `IM1`: error of an autoencoder of the
+  new class divided by that of the old one, small networks (scikit-learn) on the training rows of a label. `refits
+  agree`: share of ten models (five for networks and where there are more than 4,000 training rows), fitted to
+  bootstraps with other seeds, that give the claimed class. `outliers` by the local outlier factor. In a case they are
+  means over the rows that the tool solved, of `IM1` the median.
+- **Times are rough.** The machine was busy with other work, and the tools ran at different times of the same day:
+  processor times of a millisecond or two are good for orders of magnitude.
 - **Ranks.** In every case every two tools are compared on the rows that both were asked, and a tool's rank is one plus
   the number of tools that are better, equal ones counting one half. A row that a tool left without an answer counts as
   the worst answer that any tool gave to it. The critical difference (Nemenyi, 5 %) counts tables, not cases, because
@@ -82,6 +87,8 @@ def write(result: dict[str, Any], docs: Path) -> None:
             tables=len(tables),
             texts=sum(texts > 0 for texts in tables.values()),
             cases=len(cases),
+            models=_models(cases),
+            missing=_missing(len(cases)),
             seed=result["seed"],
             **result["limits"],
         ),
@@ -93,6 +100,18 @@ def write(result: dict[str, Any], docs: Path) -> None:
     versions = ", ".join(f"{name} {found}" for name, found in result["versions"].items())
     parts += [f"{result['date']}, `make bench-breadth`; {versions}.", ""]
     (docs / "breadth.md").write_text("\n".join(parts), encoding="utf-8")
+
+
+def _models(cases: Any) -> str:
+    kinds = [kind for _, kind in cases]
+    return ", ".join(f"{kinds.count(kind)} with {name}" for kind, name in MODELS.items())
+
+
+def _missing(cases: int) -> str:
+    """Whether everything was measured."""
+    if cases == FULL:
+        return "that is all of them."
+    return f"the other {FULL - cases} of {FULL} were not complete when this was written, the largest tables among them."
 
 
 def _verdicts(found: list[dict[str, Any]]) -> list[str]:

@@ -50,13 +50,12 @@ SETTINGS = {
     "ours, stable": SearchConfig.stable(),
     "ours, close, beta=10": SearchConfig.close(beta=10.0),  # L1, the objective of treecf and NICE proximity
     "ours, theta=100": SearchConfig.close(theta=100.0),  # alibi's objective
-    "ours, no polish": SearchConfig.close(theta=5.0, polish=False),
 }
 AS_FUNCTIONS = ("ours", "ours, close", "ours, few", "ours, close, beta=10")
 
 METHODS = (
     *(
-        Method(name, _with(search), batch=_with(search), many=name in {"ours", "ours, close", "ours, no polish"})
+        Method(name, _with(search), batch=_with(search), many=name == "ours, close")
         for name, search in SETTINGS.items()
     ),
     *(

@@ -35,7 +35,6 @@ TOOLS: dict[str, tuple[str, ...]] = {
         "ours, few, no floors",
         "ours, typical",
         "ours, stable",
-        "ours, no polish",
         "ours, close, beta=10",
         "ours, theta=100",
         "ours, function",
