@@ -238,8 +238,8 @@ def test_every_peer_in_the_readme_is_a_line_of_the_committed_comparison(model):
     readme, found = in_one_line((TOP / "README.md").read_text(encoding="utf-8")), peers()
     names = {"`close()`": "ours, close", "the same on the plain function": "ours, close, function"}
     names |= {name: name for name in ("NICE proximity", "treecf", "DiCE random")} | {"alibi": "alibi L1+L2+proto"}
-    said = [in_words(name, found["breast_cancer", model, method]) for name, method in names.items()]
-    assert "; ".join(said) in readme
+    asked = {name: found.get(("breast_cancer", model, method)) for name, method in names.items()}
+    assert "; ".join(in_words(name, line) for name, line in asked.items() if line is not None) in readme
     many = [found["breast_cancer", model, method]["many_ms"] for method in ("ours, close", "treecf")]
     assert f"{'XGBoost' if model == 'xgboost' else 'forest'} {many[0]:.2g} ms (treecf {many[1]:.2g})" in readme
 

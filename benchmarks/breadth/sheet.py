@@ -32,8 +32,8 @@ comparison (coverage, time, columns changed, distance, 5NN, IM1), and the agreem
 comparison lacks.
 
 - **Cases.** A case is a table and a model: XGBoost (100 trees of depth 4), a neural network (scikit-learn, one layer of
-  50) or a random forest (100 trees). There are {cases} cases here: {models}, of {tables} tables, {texts} of them with text
-  columns; {missing} Tables of more
+  50) or a random forest (100 trees). There are {cases} cases here: {models}, of {tables} tables, {texts} of them with
+  text columns; {missing} Tables of more
   than 7,500 rows are cut to a random 7,500. The split (seed {seed}) had no part in choosing a constant.
 - **The same for everyone.** Most peers take numbers only, so every table is one standardised matrix: a text column its
   codes in alphabetical order, a missing number the median. A code is a number like any other here, for ours too, and an
