@@ -25,8 +25,8 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "peers"))
 import numpy as np
 import page
 import store
+from environments import ONE_THREAD, code_of_ours, environment
 from ours import answered, filled
-from run import ONE_THREAD, environment
 from summary import fronts_of, lines_of
 from tables import CATEGORIES, NUMERIC, SMOOTH, TREES, Judged, available, load, write
 from tools import FRONTS, PEERS, PRESETS, SECONDS, methods_of, settings
@@ -50,7 +50,7 @@ def cases(data: list[str], models: list[str]) -> list[tuple[str, str]]:
 
 def ask_ours(judged: Judged) -> None:
     """Every setting that has no record yet: all where there are fronts, else the presets; three answers by default."""
-    records, code = store.read_ours(judged), store.code_of_ours()
+    records, code = store.read_ours(judged), code_of_ours()
     if records.get("code") != code:
         records = {"code": code}
     front = judged.data in FRONTS and judged.kind in TREES
