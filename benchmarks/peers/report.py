@@ -40,17 +40,27 @@ knows two classes only.
   prototype (`theta=100`). DiCE random samples and then undoes changes, DiCE genetic mixes training rows.
 - **Proofs.** `proved`: of how many rows the answer is proved to be the best there is, within 20 s each: treecf exact by
   its own L1, `certify` by EN. An answer of treecf exact that is not proved is the best it found in that time.
-- **Times.** `ms` is the mean processor time of one row alone, `batch` the time by the clock per row of one call with
-  all twenty. All on one thread of a shared two-core machine: times compare within this page.
+- **Times.** `ms` is the mean processor time of one row alone, `batch` that per row of one call with all twenty. All on
+  one thread of a two-core machine that was busy with other work: they are rough, and compare within this page only.
 - **Settings of the peers.** NICE and treecf measure distances in standard deviations, as EN does, which gives them a
   lower EN than their defaults. With three classes NICE proximity and plausibility are told the class of their own
   nearest unlike row, DiCE the second most likely one: they need to be told. alibi searches in standard deviations, with
   500 iterations, half its default. What NICE none returns is a training row, so one of its five neighbours is itself.
 
+{missing}
+
 ![Time against EN, L0 and the agreement of refitted models](pictures/peers.png)
 """
 PAIRED = """Means over the `n` rows that both were given and solved; `difference` is ours minus the peer's, with the
 95 % interval of the mean (rows resampled). Of times: ours divided by the peer's."""
+
+
+def missing(cases: dict[str, int]) -> str:
+    """Which methods were not measured in all six cases."""
+    if not cases:
+        return "Every method was measured in all six cases."
+    words = ", ".join(f"{method} ({count})" for method, count in cases.items())
+    return f"Not measured yet, with the number of cases of six: {words}."
 
 
 def number(value: float | None) -> str:
@@ -123,11 +133,13 @@ def thousand(lines: list[dict[str, Any]]) -> list[str]:
     body = []
     for line in lines:
         if "many_ms" in line:
-            alone, many = middle(line["ms"]), line["many_ms"]
+            alone, many = mean(line["cpu"]), line["many_ms"]
             case = [SHORT[line["data"]], MODELS[line["model"]], line["method"]]
             body.append([*case, number(alone), number(many), number(alone / many)])
+    if not body:
+        return []
     table = markdown(["data", "model", "method", "one row alone, ms", "of a thousand, ms per row", "ratio"], body)
-    return ["## A thousand rows in one call", "", "Held-back rows with a little noise; by the clock.", "", table, ""]
+    return ["## A thousand rows in one call", "", "Held-back rows with a little noise; processor time.", "", table, ""]
 
 
 def picture(lines: list[dict[str, Any]], file: Path) -> None:
@@ -172,6 +184,6 @@ def write(result: dict[str, Any], docs: Path) -> None:
     picture(lines, docs / "pictures" / "peers.png")
     versions = ", ".join(f"{name} {found}" for name, found in result["versions"].items())
     found = compare(lines)
-    introduction = INTRODUCTION.format(row=limits["row"], cell=limits["cell"])
+    introduction = INTRODUCTION.format(row=limits["row"], cell=limits["cell"], missing=missing(result["missing"]))
     parts = [introduction, *summary(found), *methods(lines), *thousand(lines), *comparisons(found)]
     (docs / "peers.md").write_text("\n".join([*parts, f"{result['date']}, `make bench-peers`; {versions}.", ""]))

@@ -79,7 +79,9 @@ def renewed(old: dict[str, Any], lines: list[dict[str, Any]], versions: dict[str
 
     known = {key(line): line for line in (*old["lines"], *lines)}
     order = [(*case, method) for case in CASES for methods in TOOLS.values() for method in methods]
+    missing = {method: sum(each not in known for each in order if each[2] == method) for *_, method in order}
     return {
+        "missing": {method: cases for method, cases in missing.items() if cases},
         "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
         "limits": {"row": PLACE.row_seconds, "cell": PLACE.cell_seconds},
         "versions": old["versions"] | versions,
