@@ -31,21 +31,26 @@ def seconds(work: Callable[[], Any]) -> tuple[float, float]:
     return float(np.median(times)), min(times)
 
 
+def loss_a() -> dict[str, Any]:
+    """The settings of the golden file for an explainer."""
+    with np.load(GOLDEN) as golden:
+        low, high = golden["feature_min"][0].tolist(), golden["feature_max"][0].tolist()
+    search = SearchConfig(method="fista", beta=0.01, c_init=1.0, c_steps=5, max_iterations=500, theta=0, fallback=False)
+    return {"features": Features(scale=None, ranges=dict(enumerate(zip(low, high, strict=True)))), "search": search}
+
+
 def measure() -> list[dict[str, Any]]:
     """One line per adapter."""
     with np.load(GOLDEN) as golden:
         layers = [(golden[f"w{i}"], golden[f"b{i}"]) for i in (1, 2, 3)]
         x, train, reference = golden["x"], golden["x_train"], golden["seconds_A"]
-        low, high = golden["feature_min"][0].tolist(), golden["feature_max"][0].tolist()
-    features = Features(scale=None, ranges={i: (low[i], high[i]) for i in range(len(low))})
-    search = SearchConfig(method="fista", beta=0.01, c_init=1.0, c_steps=5, max_iterations=500, theta=0, fallback=False)
     lines = []
     for name, build in {
         "scikit-learn MLPClassifier": networks.in_sklearn,
         "PyTorch": networks.in_torch,
         "Keras on TensorFlow": networks.in_keras,
     }.items():
-        explainer = CounterfactualExplainer(build(layers), features=features, search=search).fit(train)
+        explainer = CounterfactualExplainer(build(layers), **loss_a()).fit(train)
         explainer.explain(x)  # compile and warm up
         batch = seconds(lambda: explainer.explain(x))  # noqa: B023 called at once
         rows = [seconds(lambda: explainer.explain(row)) for row in x]  # noqa: B023 called at once

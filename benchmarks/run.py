@@ -22,7 +22,10 @@ import complete
 import constants
 import encoder
 import fitting
+import many_rows
+import million
 import network
+import passes
 import presets
 import proofs
 import reference
@@ -35,6 +38,7 @@ RESULTS = HERE / "results"
 PACKAGES = ("cfproto-plugin", "numpy", "scipy", "scikit-learn", "torch", "tensorflow", "keras", "xgboost-cpu")
 BENCHMARKS = {
     "reference": reference,
+    "passes": passes,
     "network": network,
     "trees": trees,
     "adult": adult,
@@ -46,6 +50,8 @@ BENCHMARKS = {
     "constants": constants,
     "scaling": scaling,
     "fitting": fitting,
+    "million": million,
+    "many_rows": many_rows,
 }
 
 

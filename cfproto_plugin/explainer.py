@@ -27,10 +27,10 @@ from cfproto_plugin.plugins.versions import versions
 from cfproto_plugin.protocols import CategoryDistance, ModelAdapter, PrototypeProvider
 from cfproto_plugin.result import budget_record, explanation_of
 from cfproto_plugin.search.clock import Clock, Done, Progress, reporting
+from cfproto_plugin.search.portions import solve_in_portions
 from cfproto_plugin.search.proofs.certificate import Certificate
 from cfproto_plugin.search.proofs.certify import bounds, certify
 from cfproto_plugin.search.several import further_answers
-from cfproto_plugin.search.solve import solve
 
 
 class CounterfactualExplainer:
@@ -107,7 +107,7 @@ class CounterfactualExplainer:
         check_call(n, time_budget, progress)
         call = self._begin(x, target, n, features)
         lines, todo, pace = call.lines, call.todo, call.model.pace
-        with reporting(as_plain(progress), "explaining") as show:
+        with fitted.session(), reporting(as_plain(progress), "explaining") as show:
             pace.deadline = np.inf if time_budget is None else start + time_budget
             settled = len(lines.given) - len(todo), len(np.unique(lines.group[lines.status == "found"]))
 
@@ -118,7 +118,7 @@ class CounterfactualExplainer:
             clock = Clock(len(todo), pace.deadline, lambda fraction: tick(fraction / n))
             guide, certifying = fitted.guide, fitted.config.certify
             judge = call.judge()
-            first, proofs = solve(judge, clock, guide), None
+            first, proofs = solve_in_portions(judge, clock, guide), None
             clock.found = int(first.good.sum())
             tick(1 / n)
             if certifying is not None:

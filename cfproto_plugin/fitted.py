@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -132,9 +134,19 @@ class Fitted:
             said.noise,
             said.fingerprint,
             given.native if given.native is not None else given.rows,
-            Tuning() if splits is None else Tuning.of_trees(),
+            _tuning(model, splits=splits is not None),
             deviations=_deviations(columns, train),
         )
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """The sessions of the models, around a search."""
+        models = (self.classifier, self.guide.encoder, self.guide.autoencoder)
+        with ExitStack() as entered:
+            for model in models:
+                if isinstance(model, Adapted):
+                    entered.enter_context(model.session())
+            yield
 
     @property
     def probabilities(self) -> tuple[Array | None, Array | None]:
@@ -203,6 +215,13 @@ def _numeric_space(columns: Columns, train: Array, features: Features, models: M
         raise ConfigError("encoders and autoencoders take numbers; this data has categories. Leave them out.")
     scale = features.scale == "auto" and plain and len(columns.shape) == 1
     return FeatureSpace.numeric(columns, train, features, scale=scale)
+
+
+def _tuning(model: SearchModel, *, splits: bool) -> Tuning:
+    """The constants for trees, for models with gradients, and for those that only predict."""
+    if splits:
+        return Tuning.of_trees()
+    return Tuning() if model.has_gradient else Tuning.of_functions()
 
 
 def _situation(models: Models, columns: Columns, *, latent: bool, splits: bool) -> Situation:

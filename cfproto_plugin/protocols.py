@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
@@ -80,6 +81,14 @@ class Capabilities(Protocol):
         """Whether the answer to a row depends on nothing but the row, to the last bit: not on the batch or the call.
 
         True of trees. `fit` measures it where this is not said.
+        """
+        ...
+
+    def session(self) -> AbstractContextManager[object]:
+        """What is entered around the search of one call of `explain`, from any thread, several at a time.
+
+        For what need not be done again at every prediction, such as switching a network to evaluation mode. `predict`
+        and the others work outside of it too.
         """
         ...
 

@@ -67,7 +67,7 @@ PROTOCOLS = {"ModelAdapter", "GradientAdapter", "Capabilities", "PrototypeProvid
 CAPABILITIES = {
     *("vjp", "quick", "trees", "thresholds", "labels", "classes", "accepts_frames", "feature_names", "max_rows"),
     "fixed_rows",
-    *("row_by_row", "scores", "scored"),
+    *("row_by_row", "scores", "scored", "session"),
     *("space", "cfproto_origin"),
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +34,7 @@ PASSING = frozenset(
 )
 
 _modes = threading.Lock()
+_NOTHING_SWITCHED: AbstractContextManager[list[Any]] = nullcontext([])
 _held: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
 
@@ -53,7 +54,12 @@ class TorchAdapter(NetworkAdapter):
     """
 
     def __init__(self, model: Any, *, role: Role = "classifier", output: Output = "auto") -> None:
-        super().__init__(TorchNetwork(model), role=role, output=output)
+        self._module = TorchNetwork(model)
+        super().__init__(self._module, role=role, output=output)
+
+    def session(self) -> AbstractContextManager[None]:
+        """Evaluation mode from begin to end: it is then not switched at every step."""
+        return self._module.session()
 
 
 class TorchNetwork:
@@ -62,7 +68,27 @@ class TorchNetwork:
     def __init__(self, model: Any) -> None:
         self._model = model
         self._taken: dict[tuple[str, Any], Any] = {}  # dtype of the question, by those of rows and parameters
+        self._sessions, self._settled = 0, None  # type: tuple[int, tuple[list[Any], Any] | None]
         self.name = type(model).__name__
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy is in no session."""
+        return {**self.__dict__, "_sessions": 0, "_settled": None}
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """Hold evaluation mode, and remember the modules and the first parameter, until the last session ends."""
+        with evaluation(self._modules()):
+            first = self._first()
+            with _modes:
+                self._sessions, self._settled = self._sessions + 1, (list(self._modules()), first)
+            try:
+                yield
+            finally:
+                with _modes:
+                    self._sessions -= 1
+                    if not self._sessions:
+                        self._settled = None
 
     def forward(self, x: Array) -> Array:
         import torch
@@ -80,9 +106,10 @@ class TorchNetwork:
         dtype = x.dtype if x.dtype.kind == "f" else raw.dtype
 
         def pullback(cotangent: Array) -> Array:
-            seed = torch.from_numpy(np.array(cotangent, dtype=raw.dtype, order="C")).to(scores.device, scores.dtype)
+            seed = torch.from_numpy(np.array(cotangent, dtype=raw.dtype, order="C"))
+            seed = _moved(seed, scores.device, scores.dtype)
             # Evaluation mode again: a module that saves memory by checkpoints runs its forward pass again.
-            with torch.inference_mode(False), evaluation(modules):
+            with _gradients(), self._evaluation(modules):
                 (gradient,) = torch.autograd.grad(scores, leaf, seed, retain_graph=True, allow_unused=True)
             if gradient is None:
                 raise self._no_gradient()
@@ -106,13 +133,21 @@ class TorchNetwork:
 
     def _graph(self, x: Array) -> tuple[Any, Any, list[Any]]:
         """The input as a leaf, the scores, and the modules found in training mode."""
-        import torch
-
-        with torch.inference_mode(False), torch.enable_grad():
+        with _gradients():
             return self._scores(x, graph=True)
+
+    def _evaluation(self, modules: Iterable[Any] | None = None) -> AbstractContextManager[list[Any]]:
+        """Evaluation mode of the modules, by default all; there is nothing to do in a session that nobody disturbs."""
+        settled = self._settled
+        if settled is not None and not any(module.training for module in settled[0]):
+            return _NOTHING_SWITCHED
+        return evaluation(self._modules() if modules is None or settled is not None else modules)
 
     def _first(self) -> Any:
         """The first floating parameter or buffer, None if there is none."""
+        settled = self._settled
+        if settled is not None:
+            return settled[1]
         tensors = itertools.chain(self._model.parameters(), self._model.buffers())
         first = next((tensor for tensor in tensors if tensor.is_floating_point()), None)
         if first is not None and first.device.type == "meta":
@@ -136,7 +171,7 @@ class TorchNetwork:
         for dtype in _dtypes(x, key[1]) if known is None else [known]:
             try:
                 rows = _placed(x, dtype, first)
-                with evaluation(self._modules()) as switched:
+                with self._evaluation() as switched:
                     scores = one_tensor(self._call(rows.requires_grad_().clone() if graph else rows))
             except Exception as error:  # noqa: BLE001 whatever the model raises
                 failure = error
@@ -164,6 +199,18 @@ class TorchNetwork:
         )
 
 
+def _gradients() -> AbstractContextManager[object]:
+    """Gradients inside, whatever the caller switched off."""
+    import torch
+
+    if torch.is_grad_enabled() and not torch.is_inference_mode_enabled():
+        return nullcontext()
+    entered = ExitStack()
+    entered.enter_context(torch.inference_mode(False))
+    entered.enter_context(torch.enable_grad())
+    return entered
+
+
 def _dtypes(x: Array, own: Any) -> list[Any]:
     """The dtypes to give rows in, best first: their own, as their owner would, else that of the parameters, `own`.
 
@@ -183,7 +230,12 @@ def _placed(x: Array, dtype: Any, first: Any) -> Any:
     import torch
 
     rows = torch.from_numpy(np.array(x, dtype=np.float64 if dtype == torch.float64 else np.float32, order="C"))
-    return rows.to(dtype) if first is None else rows.to(first.device, dtype)
+    return _moved(rows, rows.device if first is None else first.device, dtype)
+
+
+def _moved(tensor: Any, device: Any, dtype: Any) -> Any:
+    """The tensor itself if it is there already: asking `to` takes time."""
+    return tensor if tensor.dtype == dtype and tensor.device == device else tensor.to(device, dtype)
 
 
 def one_tensor(output: Any) -> Any:
@@ -229,5 +281,5 @@ def _operation(node: Any) -> str:
 
 def _to_numpy(tensor: Any) -> Array:
     """A copy, since the backward pass may need the tensor as it is; half precision becomes float32."""
-    tensor = tensor.detach().cpu()
+    tensor = tensor.detach() if tensor.is_cpu else tensor.detach().cpu()
     return np.array((tensor.float() if tensor.itemsize < 4 else tensor).numpy())  # noqa: PLR2004 bytes

@@ -32,7 +32,7 @@ from cfproto_adapters.xgboost_parts.models import (
     name,
     without_stack_trace,
 )
-from cfproto_adapters.xgboost_parts.saved import categories_of, is_plain, one_tree, splits_by_category
+from cfproto_adapters.xgboost_parts.saved import categories_of, is_plain, log_odds, one_tree, splits_by_category
 from cfproto_plugin import AdapterSpec, hookimpl
 from cfproto_plugin.errors import ModelError
 from cfproto_plugin.helpers import (
@@ -40,7 +40,7 @@ from cfproto_plugin.helpers import (
     numbers_of,
     softmax,
     table_rows,
-    tree_probabilities,
+    tree_scores,
     tree_thresholds,
     two_columns,
 )
@@ -49,6 +49,7 @@ from cfproto_plugin.protocols import Array, Role, TreeEnsemble
 if TYPE_CHECKING:
     from xgboost import Booster
 
+_MOST_ROUNDING = 1e-5  # of the sum of the trees in float32, of the size of their leaves
 _LINEAR_LOCK = threading.Lock()  # XGBoost predicts safely from several threads with trees only
 
 
@@ -209,14 +210,22 @@ class XGBoostTreeAdapter(XGBoostAdapter):
 
     @cached_property
     def _ensemble_is_exact(self) -> bool:
-        """Whether it gives what the model gives; tried on a row too, because how a base score is saved has changed."""
+        """Whether it gives what the model gives; tried on rows too, because how a base score is saved has changed.
+
+        Margins are compared: of a probability near 1, five digits say nothing about the base score.
+        """
         trees = self._model["trees"]
         if self._objective == "binary:hinge" or not all(map(is_plain, trees)):
             return False
         if categories_of(self._model) is None and any(map(splits_by_category, trees)):
             return False
-        row = np.zeros((1, self._n_columns))
-        return np.allclose(tree_probabilities(self._ensemble, row), self.predict(row), rtol=0, atol=1e-5)
+        rows = np.stack([np.zeros(self._n_columns), np.full(self._n_columns, np.nan)])
+        margin = self._booster.inplace_predict(
+            rows, iteration_range=self._iterations, predict_type="margin", missing=self._missing
+        )
+        sizes = [np.abs(tree.value).max() for tree in self._ensemble.trees]
+        error = np.abs(tree_scores(self._ensemble, rows) - (np.reshape(margin, (2, -1)) - self._zero))
+        return bool(error.max() <= _MOST_ROUNDING * (1 + np.abs(self._ensemble.base).max() + sum(sizes)))
 
     @cached_property
     def _ensemble(self) -> TreeEnsemble:
@@ -239,12 +248,15 @@ class XGBoostTreeAdapter(XGBoostAdapter):
 
     def _base(self) -> Array:
         """The margins (groups,) before any tree. Versions before 3 have one base score for all groups."""
-        from scipy.special import logit
-
         base = np.ravel(json.loads(self._saved["learner_model_param"]["base_score"])).astype(float)
         if self._n_groups > 1:
             return np.broadcast_to(base, self._n_groups).copy()
-        return base - self._cut if self._objective == "binary:logitraw" else np.asarray(logit(base))
+        return base - self._zero if self._objective == "binary:logitraw" else log_odds(base)
+
+    @property
+    def _zero(self) -> float:
+        """The margin at which both classes are as likely."""
+        return self._cut if self._objective == "binary:logitraw" else 0.0
 
 
 class XGBoostSubclassAdapter(XGBoostAdapter):

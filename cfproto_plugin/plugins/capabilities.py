@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -161,6 +161,11 @@ class Adapted:
             feature_names=column_names(adapter),
             max_rows=limit,
         )
+
+    def session(self) -> AbstractContextManager[object]:
+        """What is entered around the search of one call of `explain`."""
+        found = method(self.adapter, "session")
+        return nullcontext() if found is None else cast("AbstractContextManager[object]", found())
 
     @cached_property
     def trees(self) -> TreeEnsemble | None:

@@ -6,6 +6,8 @@ guide        what leads the search    plan        method and weights settled for
 model        the classifier, counted  targets     which classes a counterfactual may have
 candidates   points on their way      incumbent   the best point of every row; the driver alone writes it
 clock        deadline and progress    tuning      constants of the search
+portions     many lines, a thousand or so at a time
+lookup       training rows for questions of distance
 how          the record of how a counterfactual was found
 objective/   pure numerics            methods/    ways to a candidate            refine/   from candidate to answer
 """

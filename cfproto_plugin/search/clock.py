@@ -128,6 +128,18 @@ class Clock:
         """The clock of a search of n of the rows, with the same deadline."""
         return Clock(n, self._deadline)
 
+    def of_part(self, lines: Array) -> Clock:
+        """The clock of a search of consecutive lines (m,), all before them done: it reports on the whole."""
+        n, before = len(self.seconds), self.found
+        clock = Clock(len(lines), self._deadline)
+
+        def tick(fraction: float) -> None:
+            self.found = before + clock.found
+            self._tick((int(lines[0]) + fraction * len(lines)) / n)
+
+        clock._tick = tick
+        return clock
+
     def begin(self, low: float, high: float) -> None:
         """The next piece of work goes from this fraction of the whole to that."""
         self._span = (low, high)

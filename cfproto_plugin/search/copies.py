@@ -6,7 +6,7 @@ is fitted again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -31,16 +31,22 @@ class Copies:
         numbers = np.array([attribute.levels is None for attribute in space.columns.attributes])
         return cls(noise * steps * space.deviation * numbers, noise)
 
-    def split(self, first: int) -> tuple[Copies, Copies]:
-        """The first so many, and the others."""
-        return replace(self, steps=self.steps[:first]), replace(self, steps=self.steps[first:])
+    def order(self, table: Array, original: Array) -> Array:
+        """Numbers (m, K) of the copies of points (m, A), those first that go back farthest towards their row (m, A)."""
+        size = np.sqrt(np.square(self.steps).mean(axis=0))
+        unit = np.where(size > 0, size, np.inf)
+        towards = np.nan_to_num(original - table) / unit
+        return np.argsort(-towards @ (self.steps / unit).T, axis=1, kind="stable")
 
-    def around(self, table: Array, space: FeatureSpace) -> Array:
-        """The copies (m, K, A) of points (m, A), inside the range of the columns and as these can hold them."""
-        rules = space.rules
-        moved = table[:, None] + self.steps.astype(table.dtype)
+    def around(self, table: Array, space: FeatureSpace, which: Array | None = None) -> Array:
+        """The copies (m, K, A) of points (m, A), inside the range of the columns and as these can hold them.
+
+        which: (m, K) their numbers, if not all.
+        """
+        rules, steps = space.rules, self.steps if which is None else self.steps[which]
+        moved = table[:, None] + steps.astype(table.dtype)
         lower, upper = rules.grid.draw_in(table, np.fmin(rules.low, table), np.fmax(rules.high, table))
         moved = clip(moved, lower[:, None], upper[:, None])
         moved = rules.grid.snap(moved) if rules.grid.rounds else moved
-        still = self.steps == 0  # categories, and columns that never vary
+        still = steps == 0  # categories, and columns that never vary
         return np.where(still, table[:, None], moved).astype(table.dtype, copy=False)

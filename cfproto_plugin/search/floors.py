@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -65,25 +66,39 @@ class Measures:
     def __init__(self, floors: Floors, task: Task, model: SearchModel) -> None:
         self.floors, self.task, self.model = floors, task, model
         self.reached = np.full((2, len(task)), np.nan)  # the best typicality and stability of valid points of a line
-        self.least = np.full(len(task), floors.least_typicality.least)
-        if floors.typicality is not None and floors.least_typicality.least:
-            own = self.typicality(task.rows.table, task.label)
-            self.least = np.fmin(self.least, own)  # an outlier need not become typical
+
+    @cached_property
+    def least(self) -> Array:
+        """(n,) the typicality that is asked for: an outlier need not become typical."""
+        least = np.full(len(self.task), self.floors.least_typicality.least)
+        if self.floors.typicality is None or not self.floors.least_typicality.least:
+            return least
+        return np.asarray(np.fmin(least, self.typicality(self.task.rows.table, self.task.label)))
 
     def shortfall(self, table: Array, row: Array, label: Array) -> Array:
         """By how much points (m, A) of lines (m,) and classes (m,) miss the floors; infinite if that breaks a rule."""
-        found = np.zeros(len(table))
-        floors = self.floors
-        if floors.typicality is not None and floors.least_typicality.least:
-            typical = self.typicality(table, label)
-            np.fmax.at(self.reached[0], row, typical)
-            found += _missed(typical, self.least[row], floors.least_typicality)
+        found = self.untypical(table, row, label)
         at = np.flatnonzero(np.isfinite(found))
-        if floors.copies is not None and floors.least_stability.least and len(at):
-            stable = self._stability_so_far(table[at], row[at], label[at])
-            np.fmax.at(self.reached[1], row[at], stable)
-            found[at] += _missed(stable, floors.least_stability.least, floors.least_stability)
+        found[at] += self.unstable(table[at], row[at], label[at])
         return found
+
+    def untypical(self, table: Array, row: Array, label: Array) -> Array:
+        """By how much points (m, A) of lines (m,) and classes (m,) miss typicality; infinite if that breaks a rule."""
+        floors = self.floors
+        if floors.typicality is None or not floors.least_typicality.least:
+            return np.zeros(len(table))
+        typical = self.typicality(table, label)
+        np.fmax.at(self.reached[0], row, typical)
+        return _missed(typical, self.least[row], floors.least_typicality)
+
+    def unstable(self, table: Array, row: Array, label: Array) -> Array:
+        """By how much they miss stability, likewise."""
+        floors = self.floors
+        if floors.copies is None or not floors.least_stability.least or not len(table):
+            return np.zeros(len(table))
+        stable = self._stability_so_far(table, row, label)
+        np.fmax.at(self.reached[1], row, stable)
+        return _missed(stable, floors.least_stability.least, floors.least_stability)
 
     def typicality(self, table: Array, label: Array) -> Array:
         """How typical points (m, A) are of classes (m,); NaN where that is not measured."""
@@ -98,28 +113,32 @@ class Measures:
         return np.asarray(self._kept(copies, table, row, label).mean(axis=1))
 
     def _stability_so_far(self, table: Array, row: Array, label: Array) -> Array:
-        """Likewise; a share of the first few copies where these alone are too many that lose the class."""
+        """Likewise; an estimate by the first few copies where these alone are too many that lose the class.
+
+        The copies that go back towards the row are asked first.
+        """
         copies, least = self.floors.copies, self.floors.least_stability.least
         if copies is None:
             return np.full(len(table), np.nan)
-        count = len(copies.steps)
-        first, rest = copies.split(self.task.tuning.copies_first)
-        kept = self._kept(first, table, row, label)
-        found = kept.mean(axis=1)
-        at = np.flatnonzero((~kept).sum(axis=1) <= (1 - least) * count + _ROUNDING)
-        if len(at) and len(rest.steps):
-            more = self._kept(rest, table[at], row[at], label[at])
-            found[at] = (kept[at].sum(axis=1) + more.sum(axis=1)) / count
-        return np.asarray(found)
+        count, first = len(copies.steps), self.task.tuning.copies_first
+        order = copies.order(table, self.task.rows.table[row])
+        lost = (~self._kept(copies, table, row, label, order[:, :first])).sum(axis=1)
+        at = np.flatnonzero(lost <= (1 - least) * count + _ROUNDING)
+        stopped = np.ones(len(table), dtype=bool)
+        stopped[at] = False
+        if len(at) and first < count:
+            lost[at] += (~self._kept(copies, table[at], row[at], label[at], order[at, first:])).sum(axis=1)
+        lost = np.where(stopped, lost + self.task.tuning.lost_later * lost / first * (count - first), lost)
+        return np.asarray(1 - lost / count)
 
-    def _kept(self, copies: Copies, table: Array, row: Array, label: Array) -> Array:
-        """Which copies (m, K) of points (m, A) have their class."""
+    def _kept(self, copies: Copies, table: Array, row: Array, label: Array, which: Array | None = None) -> Array:
+        """Which copies (m, K) of points (m, A) have their class; which: (m, K) their numbers, if not all."""
         x = self.task.group[row]
         size = max(1, self.task.tuning.cells // copies.steps.size)
         found = []
         for start in range(0, len(table), size):
             part = slice(start, start + size)
-            around = copies.around(table[part], self.task.space)
+            around = copies.around(table[part], self.task.space, None if which is None else which[part])
             who = np.repeat(x[part], around.shape[1])
             said = self.model.quick_labels(around.reshape(-1, around.shape[2]), who)
             found.append(said.reshape(around.shape[:2]) == label[part, None])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from cfproto_plugin.protocols import Array, GradientAdapter, PrototypeProvider
 from cfproto_plugin.search.floors import Floors
+from cfproto_plugin.search.lookup import Lookup
 from cfproto_plugin.search.plan import Plan
 from cfproto_plugin.tables.geometry import Grid
 from cfproto_plugin.tables.splits import Splits
@@ -24,6 +25,7 @@ class Guide:
     proba: Array  # (N,) the probability of that class
     splits: Splits | None  # where a tree model splits the columns of the table
     floors: Floors  # what answers should reach
+    lookup: Lookup = field(default_factory=Lookup, compare=False)  # finds the training rows near a line
 
     @property
     def with_codes(self) -> bool:

@@ -17,7 +17,8 @@ from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.clock import Clock
 from cfproto_plugin.search.guide import Guide
 from cfproto_plugin.search.judge import Judge
-from cfproto_plugin.search.solve import Solved, solve
+from cfproto_plugin.search.portions import solve_in_portions
+from cfproto_plugin.search.solve import Solved
 from cfproto_plugin.search.task import Others, Task
 from cfproto_plugin.tables.geometry import changed
 from cfproto_plugin.tables.space import FeatureSpace, Rows
@@ -93,7 +94,7 @@ class _Several:
                 solved = solved._replace(in_time=False)
                 break
             judge = Judge(task, self.judge.model, self.guide.floors, self.judge.theta)
-            found = solve(judge, self.clock.for_some(len(lines)), self.guide)
+            found = solve_in_portions(judge, self.clock.for_some(len(lines)), self.guide)
             solved.seconds[lines] += found.seconds
             solved = solved.with_better(lines, found)
             missing[lines[found.good]] = False

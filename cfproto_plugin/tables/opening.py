@@ -19,8 +19,9 @@ def opened(rows: Any, names: Sequence[Any] | None, dtypes: Sequence[Any] | None,
 
     names, dtypes: of the columns of the training data. A Series, and a frame of another library than that of the
     training data, has no dtypes that would mean anything to the model: it gets those of training wherever they hold its
-    values exactly. A null in a column of integers or truth values, which pandas had not at training, becomes what
-    `to_pandas` of polars makes of it: NaN among floats, None among objects.
+    values exactly; a float column keeps its own width, as in pandas. A null in a column of integers or truth values,
+    which pandas had not at training, becomes what `to_pandas` of polars makes of it: NaN among floats, None among
+    objects.
     """
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(rows, pandas.Series):
@@ -37,13 +38,19 @@ def _typed(frame: Any, names: Sequence[Any] | None, dtypes: Sequence[Any] | None
     if names is None or dtypes is None or set(names) != set(frame.columns) or len(names) != frame.shape[1]:
         return frame.infer_objects()
     known = dict(zip(names, dtypes, strict=True))
-    wanted = {name: known[name] for name in frame.columns}
+    own = dict(frame.dtypes.items())
+    wanted = {name: own[name] if _both_float(own[name], known[name]) else known[name] for name in frame.columns}
     categories = {name: object for name, dtype in frame.dtypes.items() if hasattr(dtype, "categories")}
     made = cast(frame.astype(categories), wanted)  # categories in another order would pass for the same
     for at, dtype in enumerate(wanted.values()):
         if made.dtypes.iloc[at] != dtype:
             made.isetitem(at, _without_nullable(made.iloc[:, at].infer_objects(), dtype))
     return made
+
+
+def _both_float(*dtypes: Any) -> bool:
+    """Whether each is a NumPy dtype of floats: then the rows' own width means the same as in a pandas frame."""
+    return all(isinstance(dtype, np.dtype) and dtype.kind == "f" for dtype in dtypes)
 
 
 def _without_nullable(column: Any, dtype: Any) -> Any:

@@ -19,7 +19,7 @@ _ROWS_AT_SPLITS = 500
 
 def optional_members_are_of_the_right_kind(adapter: Any) -> None:
     """Methods, and True or False: a member of another kind is not used, or means what its author did not."""
-    for name in ("vjp", "quick", "labels", "scores", "trees", "thresholds"):
+    for name in ("vjp", "quick", "labels", "scores", "trees", "thresholds", "session"):
         found = getattr(adapter, name, None)
         require(found is None or callable(found), f"{name} is {found!r}, expected a method")
     for name in ("accepts_frames", "row_by_row"):

@@ -339,7 +339,7 @@ def _probabilities(case: Case, e: Explanation, found: np.ndarray, rows: Any) -> 
 
 
 def _alone(case: Case, explainer: Any, e: Explanation, given: Any) -> list[str]:
-    """One row alone gets the status and class it got in the batch.
+    """One row alone gets the status and class it got in the batch, in the library of its batch and in pandas.
 
     Further answers differ from the first, which for models with noise is the same only up to that noise.
     """
@@ -348,13 +348,18 @@ def _alone(case: Case, explainer: Any, e: Explanation, given: Any) -> list[str]:
     at = min(case.bad, default=case.seed % len(case.x))
     target = case.target[[at]] if isinstance(case.target, np.ndarray) else case.target
     target = case.target.iloc[[at]] if isinstance(case.target, pd.Series) else target
-    row = given.slice(at, 1) if case.library != "pandas" else rows_at(case.x, [at])  # of the same kind as the batch
-    single = explainer.explain(row, target=target, **options(case))
     lines = np.flatnonzero(e.row == at)
     count = len(lines) if explainer.fitted_.noise[0][1].lead == 0 else 1
     batch = [(e.status[i], e.counterfactual_class[i]) for i in lines[:count]]
-    alone = list(zip(single.status, single.counterfactual_class, strict=True))[:count]
-    return [] if batch == alone else [f"row {at}: {batch} in the batch, {alone} alone"]
+    rows = {"pandas": rows_at(case.x, [at])}
+    if case.library != "pandas":
+        rows[case.library] = given.slice(at, 1)
+    problems = []
+    for library, row in rows.items():
+        single = explainer.explain(row, target=target, **options(case))
+        alone = list(zip(single.status, single.counterfactual_class, strict=True))[:count]
+        problems += [] if batch == alone else [f"row {at}: {batch} in the batch, {alone} alone ({library})"]
+    return problems
 
 
 def _written(e: Explanation) -> list[str]:

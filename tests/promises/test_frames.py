@@ -211,6 +211,21 @@ def test_rules_name_the_columns_of_any_frame_and_a_relation_gets_that_frame(libr
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
+def test_a_column_of_float32_is_judged_as_the_same_column_in_pandas(library):
+    import polars as pl
+
+    rng = np.random.default_rng(0)
+    train = pd.DataFrame({"a": rng.normal(0, 100, 200), "b": rng.normal(0, 100, 200)})
+    model = LogisticRegression().fit(train, train["a"] + train["b"] > 0)
+    only = Features(allowed={"a": [391.8264845075801]}, relations="a <= b")  # no float32 has this value
+    explainer = CounterfactualExplainer(model, features=only).fit(train)
+    rows = train[:8].astype("float32")
+    e, same = (explainer.explain(x) for x in (as_library(pl.from_pandas(rows), library), rows))
+    assert e.status.tolist() == same.status.tolist()
+    assert e.message.tolist() == same.message.tolist()
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
 def test_a_row_without_an_answer_holds_nulls_in_the_types_of_the_frame(library):
     frame, y = loans()
     frame = as_library(frame, library)

@@ -10,6 +10,7 @@ import numpy as np
 from cfproto_plugin.protocols import Array, Tree
 
 _ASCII = 128  # letters that are one byte
+_LEAST = np.float32(1e-6)  # XGBoost keeps base scores this far from 0 and 1
 
 
 def one_tree(tree: dict[str, Any], group: int, weight: float, n_groups: int) -> Tree:
@@ -22,6 +23,12 @@ def one_tree(tree: dict[str, Any], group: int, weight: float, n_groups: int) -> 
     column = np.where(left != -1, np.asarray(tree["split_indices"]), -1)
     threshold = np.where(by_category, np.nan, at)
     return Tree(column, threshold, left, right, np.asarray(tree["default_left"]) != 0, value, _codes(tree))
+
+
+def log_odds(base: Array) -> Array:
+    """The margins of base scores (m,), in the arithmetic of XGBoost: in float32 that of 0.999999 is off by 0.07."""
+    one = np.float32(1)
+    return np.asarray(-np.log(one / base.astype(np.float32).clip(_LEAST, one - _LEAST) - one), dtype=float)
 
 
 def is_plain(tree: dict[str, Any]) -> bool:

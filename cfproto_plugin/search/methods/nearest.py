@@ -14,10 +14,11 @@ from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.candidates import Candidates, candidates, join, traces
 from cfproto_plugin.search.guide import Guide
 from cfproto_plugin.search.judge import Judge
+from cfproto_plugin.search.lookup import SUREST, ClassPoints
 from cfproto_plugin.tables.space import Rows
 
 _UNMOVED = 8  # training rows of every line that keep the rules as they are
-_SUREST = 8  # training rows with the highest probability of their class, which they may keep wherever they are moved
+_SLACK = 1e-6  # of the range of a column: rows of 32 bits have bounds that rounding moved
 _ROUNDING = 1e-4  # squared distance, in 32 bits, of two points that may be the same
 
 
@@ -27,48 +28,72 @@ def nearest_rows(judge: Judge, guide: Guide, rows: Array, count: int) -> Candida
     Beside the rows that are nearest once they are moved, those that need not be moved and keep their class for sure,
     and a few that are likely to keep it although they are far away.
     """
-    task, rules = judge.task, judge.space.rules
-    z = judge.space.to_search(guide.train.astype(task.rows.table.dtype, copy=False))
-    keeps = guide.proba >= (0 if task.least is None else task.least[guide.labels])
-    keeps = keeps & rules.related(guide.train) if rules.relations else keeps
-    found = [_candidates(judge, guide, rows[:0], z[:0], np.zeros((0, 1), dtype=int))]
-    for some, which in _blocks(judge, guide, rows):
-        near, moved = _distances(task.rows.take(some), z[which])
+    task, keeps = judge.task, _keeps(judge, guide)
+    centre, known = guide.lookup.of(judge.space, guide.train, guide.labels, guide.proba)
+    found = [_candidates(judge, guide, rows[:0], np.zeros((0, 1), dtype=int))]
+    for some, classes in _blocks(judge, rows, known):
+        near, moved = _distances(task.rows.take(some), centre, classes)
+        which = _joined([each.which for each in classes])
         at = [shortlist(near, count)]
-        if moved is not None or not keeps.all() or task.config.max_changes is not None:
-            near[:, ~keeps[which]] = np.inf
+        if moved is not None or keeps is not None or task.config.max_changes is not None:
+            if keeps is not None:
+                near[:, ~keeps[which]] = np.inf
             if moved is not None:
                 near[moved > _ROUNDING] = np.inf
             at.append(shortlist(near, min(count, _UNMOVED)))
-            surest = np.argsort(-guide.proba[which], kind="stable")[: min(count, _SUREST)]
+            surest = _surest(classes, guide.proba)[:count]
             at.append(np.broadcast_to(surest, (len(some), len(surest))))
-        found.append(_candidates(judge, guide, some, z, which[np.concatenate(at, axis=1)]))
+        found.append(_candidates(judge, guide, some, which[np.concatenate(at, axis=1)]))
     return join(found)
 
 
-def _blocks(judge: Judge, guide: Guide, rows: Array) -> Iterator[tuple[Array, Array]]:
+def _keeps(judge: Judge, guide: Guide) -> Array | None:
+    """Which training rows (N,) have the probability and the relations that answers must have; None for all."""
+    least, rules = judge.task.least, judge.space.rules
+    if least is None and not rules.relations:
+        return None
+    keeps = guide.proba >= (0 if least is None else least[guide.labels])
+    keeps = keeps & rules.related(guide.train) if rules.relations else keeps
+    return None if keeps.all() else np.asarray(keeps)
+
+
+def _blocks(judge: Judge, rows: Array, known: dict[int, ClassPoints]) -> Iterator[tuple[Array, list[ClassPoints]]]:
     """Lines that allow the same classes, and the training rows of these; their distances fit in memory."""
     patterns, number = np.unique(judge.task.sources[rows], axis=0, return_inverse=True)
     for at, allowed in enumerate(patterns):
-        some, which = rows[number.ravel() == at], np.flatnonzero(allowed[guide.labels])
-        size = max(1, judge.task.tuning.cells // max(len(which), 1))
-        for start in range(0, len(some) if len(which) else 0, size):
-            yield some[start : start + size], which
+        some, classes = rows[number.ravel() == at], [each for label, each in known.items() if allowed[label]]
+        size = max(1, judge.task.tuning.cells // max(sum(len(each.which) for each in classes), 1))
+        for start in range(0, len(some) if classes else 0, size):
+            yield some[start : start + size], classes
 
 
-def _distances(origin: Rows, z: Array) -> tuple[Array, Array | None]:
-    """Squared distances (n, N) of the lines to training rows z (N, D) inside their bounds, and how far those moved.
+def _distances(origin: Rows, centre: Array, classes: list[ClassPoints]) -> tuple[Array, Array | None]:
+    """Squared distances (n, N) of lines to the training rows of classes inside their bounds, and how far those move.
 
-    None if none had to move.
+    None if none has to move.
     """
-    bounded = (origin.z_lower > z.min(axis=0)).any(axis=0) | (origin.z_upper < z.max(axis=0)).any(axis=0)
-    centre = z.mean(axis=0)
-    points, lines, low, high = (
-        (part - centre).astype(np.float32) for part in (z, origin.z, origin.z_lower, origin.z_upper)
-    )
+    lines, low, high = ((part - centre).astype(np.float32) for part in (origin.z, origin.z_lower, origin.z_upper))
+    near: list[Array] = []
+    moved: list[Array | None] = []
+    for each in classes:
+        slack = _SLACK * (each.high - each.low)
+        bounded = (origin.z_lower > each.low + slack).any(axis=0)
+        bounded = np.asarray(bounded | (origin.z_upper < each.high - slack).any(axis=0))
+        if not bounded.any():
+            near.append(squared_distances(lines, each.points, each.lengths))
+            moved.append(None)
+            continue
+        both = _bounded_distances(lines, low, high, each.points, bounded)
+        near.append(both[0])
+        moved.append(both[1])
+    if all(part is None for part in moved):
+        return _joined(near), None
+    return _joined(near), _joined([np.zeros_like(a) if b is None else b for a, b in zip(near, moved, strict=True)])
+
+
+def _bounded_distances(lines: Array, low: Array, high: Array, points: Array, bounded: Array) -> tuple[Array, Array]:
+    """Likewise of points (N, D), of which some lie outside the bounds (n, D) in the `bounded` (D,) columns."""
     near = squared_distances(lines[:, ~bounded], points[:, ~bounded])
-    if not bounded.any():
-        return near, None
     fixed = bounded & (low == lines).all(axis=0) & (high == lines).all(axis=0)
     moved = squared_distances(lines[:, fixed], points[:, fixed])
     for column in np.flatnonzero(bounded & ~fixed).tolist():
@@ -79,12 +104,25 @@ def _distances(origin: Rows, z: Array) -> tuple[Array, Array | None]:
     return near, moved
 
 
-def _candidates(judge: Judge, guide: Guide, rows: Array, z: Array, at: Array) -> Candidates:
-    """Training rows at (n, m) of z (N, D), moved inside the rules of their lines."""
+def _surest(classes: list[ClassPoints], proba: Array) -> Array:
+    """Places, in the joined rows of the classes, of those with the highest probability of their class."""
+    starts = np.cumsum([0, *(len(each.which) for each in classes)])[:-1]
+    place = np.concatenate([each.surest + start for each, start in zip(classes, starts, strict=True)])
+    sure = np.concatenate([proba[each.which[each.surest]] for each in classes])
+    return np.asarray(place[np.argsort(-sure, kind="stable")][:SUREST])
+
+
+def _joined(parts: list[Array]) -> Array:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
+
+
+def _candidates(judge: Judge, guide: Guide, rows: Array, at: Array) -> Candidates:
+    """Training rows at (n, m), moved inside the rules of their lines."""
     task = judge.task
     row, which = np.repeat(rows, at.shape[1]), at.ravel()
     origin = task.rows.take(row)
-    table, cost = judge.decode(np.minimum(np.maximum(z[which], origin.z_lower), origin.z_upper), row)
+    z = judge.space.to_search(guide.train[which].astype(task.rows.table.dtype, copy=False))
+    table, cost = judge.decode(np.minimum(np.maximum(z, origin.z_lower), origin.z_upper), row)
     order = np.lexsort((which, cost, row))
     order = order[(cost[order] > 0) & judge.keeps_rules(table[order], row[order])]
     new = np.ones(len(order), dtype=bool)

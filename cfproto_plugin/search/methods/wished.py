@@ -15,6 +15,8 @@ from cfproto_plugin.search.methods.nearest import nearest_rows
 from cfproto_plugin.search.methods.path import search_path
 from cfproto_plugin.search.shortfall import first_that_meets
 
+_FIRST_ASKED = 8  # training rows of a line that are asked at first, whatever the batch
+
 
 def search_wished(judge: Judge, clock: Clock, best: Array, rows: Array, guide: Guide) -> Iterator[Candidates]:
     """Follow the paths from lines (n,) to their nearest training rows, inside the rules, that meet the wishes."""
@@ -23,7 +25,8 @@ def search_wished(judge: Judge, clock: Clock, best: Array, rows: Array, guide: G
         near = nearest_rows(judge, guide, rows, tuning.wished_rows)
         near = near.take(judge.margin(near.table, near.row) > 0)
         near = near.take(np.lexsort((near.cost, near.row)))
-        near = near.take(first_that_meets(judge, near.table, near.row, near.row) == 0)
+        meets = first_that_meets(judge, near.table, near.row, near.row, first_asked=_FIRST_ASKED) == 0
+        near = near.take(meets)
     if not len(near.row):
         return
     place = np.arange(len(near.row)) - np.searchsorted(near.row, near.row)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -57,8 +58,26 @@ class Prediction:
     allowed: Array
     kappa: float
 
+    @cached_property
+    def _sides(self) -> tuple[Array, Array, Array] | None:
+        """Of two classes of which one is allowed: the places of the other and of it, and the sign of both (n, 2)."""
+        if self.allowed.shape[1] != 2 or not (self.allowed.sum(axis=1) == 1).all():  # noqa: PLR2004
+            return None
+        first = 2 * np.arange(len(self.allowed))
+        return (
+            first + self.allowed[:, 0],
+            first + self.allowed[:, 1],
+            np.where(self.allowed, -1, 1).astype(self.c.dtype),
+        )
+
     def __call__(self, z: Array) -> Evaluation:
         proba, pullback = self.vjp(z)
+        if self._sides is not None:
+            other, own, sign = self._sides
+            gap = proba.take(other) - proba.take(own)
+            cotangent = sign * np.where(gap > -self.kappa, self.c, 0)[:, None]
+            value = self.c * np.maximum(gap, -self.kappa)
+            return Evaluation(value, pullback(cotangent.astype(proba.dtype, copy=False)), proba)
         at = np.arange(len(z))
         outside = np.where(self.allowed, -np.inf, proba).argmax(axis=1)
         inside = np.where(self.allowed, proba, -np.inf).argmax(axis=1)

@@ -29,6 +29,7 @@ from cfproto_plugin.tables.relations import Linear
 
 _MOST_LEAVES = 60_000  # in reach, of all trees: HiGHS then holds some hundred megabytes
 _LARGE = 100.0  # the radius in the units of HiGHS, whose tolerances are 1e-6 and 1e-7
+_ROOM = 1e-5  # of the largest coefficient of a condition: ten times what HiGHS tolerates
 SAFETY = 1e-6  # of the radius, by which its bound is lowered: a hundred times its tolerances
 
 
@@ -67,14 +68,20 @@ class Program:
         self._relations: tuple[Linear, ...] = ()
 
     def require(self, condition: Condition) -> None:
-        """Ask for a condition on the scores, relaxed by what the model's own arithmetic may round."""
+        """Ask for a condition on the scores, relaxed by what the model's own arithmetic may round.
+
+        And by ten tolerances of HiGHS: it has left out points that met a condition by three.
+        """
         base = float(self.ensemble.base @ condition.weights)
         parts = [(leaf.value @ condition.weights, column) for leaf, column in self._trees]
         least = condition.least - base - self._fixed @ condition.weights
-        slack, unit = rounding(self.ensemble, condition), self._exact_unit(condition)
-        if unit:  # ties are exact, and what is no tie differs by it at least
+        size = max([1.0, *(abs(float(part)) for part, _ in parts)])  # leaves of 1e15 are beyond HiGHS
+        tolerance = _ROOM * size
+        slack, unit = rounding(self.ensemble, condition) + tolerance, self._exact_unit(condition)
+        if unit / 2 > tolerance:  # ties are exact, and what is no tie differs by it at least
             slack = -unit / 2 if condition.strict else unit / 2
-        self._rows.append(({column: float(part) for part, column in parts if part}, float(least) - slack, np.inf))
+        terms = {column: float(part) / size for part, column in parts if part}
+        self._rows.append((terms, (float(least) - slack) / size, np.inf))
 
     def relate(self, relations: tuple[Linear, ...], moved: Mapping[int, Moved]) -> None:
         """Ask for linear relations; moved: the columns that have variables for how far they move."""

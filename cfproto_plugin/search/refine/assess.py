@@ -7,7 +7,7 @@ import numpy as np
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.candidates import Candidates
 from cfproto_plugin.search.judge import Judge
-from cfproto_plugin.search.shortfall import first_that_meets
+from cfproto_plugin.search.shortfall import least_shortfall
 
 
 def assess(judge: Judge, points: Candidates) -> Candidates:
@@ -21,7 +21,7 @@ def assess(judge: Judge, points: Candidates) -> Candidates:
     others, valid = points.take(~points.valid), points.take(points.valid)
     at = _in_order(valid, judge.task.tuning.assessed)
     valid = valid.take(at)
-    shortfall = first_that_meets(judge, valid.table, valid.row, _paths(valid))
+    shortfall = least_shortfall(judge, valid.table, valid.row, _paths(valid))
     kept = _least(_paths(valid), shortfall)
     kept = kept[np.isfinite(shortfall[kept])]
     found = valid._replace(shortfall=shortfall).take(kept)

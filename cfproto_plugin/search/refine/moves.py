@@ -18,6 +18,12 @@ CURRENT, ORIGINAL = 0, 1  # places of the current value and of the original
 _INWARD = np.array([0.2, 0.4, 0.6, 0.75, 0.85, 0.92, 0.96, 0.985])
 _OUTWARD = np.array([0.5, 1.0])  # fractions of the way from the current value to the end of the path
 _STEPS = np.array([-1.0, -0.3, -0.1, 0.1, 0.3, 1.0])  # standard deviations, tried around the original likewise
+_COARSE = [2]  # of these places, the one that the first round of a sparing search tries beside the original
+# Places of `Moves` that such a search looks at first in later rounds: the original, 0.4, 0.75 and 0.92 of the way, the
+# end of the path, and the larger steps around the original
+_FIRST = [ORIGINAL, 3, 5, 7, 11, 12, 13, 16, 17]
+_SAME = 0.05  # share of a point's largest effect: effects that differ by less are the same
+_PAYS = 0.01  # share of a point's cost: between two places whose costs differ by less nothing is gained
 
 
 class Moves(NamedTuple):
@@ -25,15 +31,20 @@ class Moves(NamedTuple):
 
     values: Array
     cost: Array
-    fresh: Array  # differs from the current value and does not cost too much: its effect has to be measured
     off: Array  # squared distance to the prototype
+    fresh: Array  # differs from the current value and does not cost too much: its effect has to be measured
 
 
-def moves_of(judge: Judge, points: Points, active: Array, splits: Splits | None) -> Moves:
-    """The moves of the active points (p,)."""
+def moves_of(judge: Judge, points: Points, active: Array, splits: Splits | None, turn: int, limit: Array) -> Moves:
+    """The moves of the active points (p,) in round `turn`: 0 is the first, which is a coarse one in a sparing search.
+
+    limit: (p,) a change that alone costs as much is not worth more than the current value.
+    """
     row, rows, config = points.row[active], judge.task.rows, judge.task.config
     original, current, end = rows.table[row], points.table[active], points.path_end[active]
     values = _places(judge, original, current, end, splits)
+    if judge.task.tuning.sparing and splits is None and turn == 0:
+        values = values[..., [CURRENT, ORIGINAL, *(2 + place for place in _COARSE)]]
     lower, upper = rows.lower[row][:, :, None], rows.upper[row][:, :, None]
     if judge.space.rounds or not judge.space.rules.plain or np.isnan(original).any():
         values = _inside(judge, row, values, end)
@@ -50,7 +61,41 @@ def moves_of(judge: Judge, points: Points, active: Array, splits: Splits | None)
     if config.few_changes:
         cost += config.few_changes * changed(values, original[:, :, None])
     fresh &= cost - cost[:, :, :1] < judge.task.tuning.largest_rise * points.cost[active, None, None]
-    return Moves(values, cost, fresh, off)
+    fresh &= (cost < limit[:, None, None]) | (cost <= cost[:, :, :1])
+    return Moves(values, cost, off, fresh)
+
+
+def looked_at_first(judge: Judge, moves: Moves, splits: Splits | None) -> Array:
+    """Which moves (p, A, V) are measured first: all, or in a sparing search some, and all categories."""
+    if not judge.task.tuning.sparing or splits is not None or moves.cost.shape[2] <= max(_FIRST):
+        return moves.fresh
+    first = np.zeros(moves.cost.shape[1:], dtype=bool)
+    first[:, _FIRST] = True
+    first[list(judge.space.embeddings)] = True
+    return np.asarray(moves.fresh & first)
+
+
+def looked_at_next(moves: Moves, effect: Array, known: Array, cost: Array) -> Array:
+    """Which other moves (p, A, V) may pay: those between two known ones of different effect, or beyond all of them.
+
+    A value between two that do the same would be dominated by the cheaper one. effect, known: (p, A, V). cost: (p,) of
+    the points.
+    """
+    order = np.argsort(moves.values, axis=2, kind="stable")
+    here, does, costs = (np.take_along_axis(part, order, axis=2) for part in (known, effect, moves.cost))
+    count, place = here.shape[2], np.arange(here.shape[2])
+    below = np.maximum.accumulate(np.where(here, place, -1), axis=2)
+    above = np.flip(np.minimum.accumulate(np.flip(np.where(here, place, count), axis=2), axis=2), axis=2)
+    beyond = (below < 0) | (above >= count)
+    ends = np.maximum(below, 0), np.minimum(above, count - 1)
+    apart, saved = (
+        np.abs(np.subtract(*(np.take_along_axis(part, end, axis=2) for end in ends))) for part in (does, costs)
+    )
+    same = _SAME * np.abs(effect).max(axis=(1, 2))
+    least = _PAYS * np.where(np.isinf(cost), 0, cost)
+    pays = np.zeros_like(known)
+    np.put_along_axis(pays, order, beyond | ((apart > same[:, None, None]) & (saved > least[:, None, None])), axis=2)
+    return np.asarray(pays & ~known)
 
 
 def _places(judge: Judge, original: Array, current: Array, end: Array, splits: Splits | None) -> Array:

@@ -34,6 +34,12 @@ class Points:
         """(q,) what a candidate of points at (q,) must cost less than: anything while they fall short of a wish."""
         return np.where(self.shortfall[at] > 0, np.inf, self.cost[at])
 
+    def cheapest(self) -> Array:
+        """(p,) the least cost of a point of the same row that meets all wishes; infinite for none."""
+        least, good = np.full(self.row.max(initial=0) + 1, np.inf), self.shortfall == 0
+        np.minimum.at(least, self.row[good], self.cost[good])
+        return np.asarray(least[self.row])
+
 
 def starting_points(judge: Judge, starts: Candidates, *, from_row: bool = False) -> Points:
     """The best starts of every line, each predicted; from_row: and the row itself, which is not valid yet."""

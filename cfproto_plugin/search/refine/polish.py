@@ -14,11 +14,14 @@ from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.candidates import FAR, Candidates, candidates, firsts
 from cfproto_plugin.search.clock import Clock, OutOfTimeError
 from cfproto_plugin.search.judge import Judge
-from cfproto_plugin.search.refine.moves import CURRENT, ORIGINAL, Moves, moves_of
+from cfproto_plugin.search.refine.effects import measured
+from cfproto_plugin.search.refine.moves import CURRENT, ORIGINAL, moves_of
 from cfproto_plugin.search.refine.points import Points, starting_points
 from cfproto_plugin.search.refine.slide import slide
-from cfproto_plugin.search.shortfall import first_that_meets
+from cfproto_plugin.search.shortfall import least_shortfall
 from cfproto_plugin.tables.splits import Splits
+
+_ROUNDING = 1e-9
 
 
 def polish(judge: Judge, clock: Clock, starts: Candidates, splits: Splits | None) -> Candidates:
@@ -26,7 +29,7 @@ def polish(judge: Judge, clock: Clock, starts: Candidates, splits: Splits | None
 
     splits: where a tree model splits the columns.
     """
-    points = starting_points(judge, starts, from_row=splits is not None)
+    points = starting_points(judge, starts, from_row=splits is not None or judge.task.tuning.sparing)
     with suppress(OutOfTimeError):  # the points are where they got to
         if len(points.row) and judge.model.has_gradient:
             slide(judge, clock, points)
@@ -53,13 +56,14 @@ def _rounds(judge: Judge, clock: Clock, points: Points, splits: Splits | None) -
         active = _best_of_row(points, active, tuning.kept[min(number, len(tuning.kept) - 1)])
         if not len(active) or clock.is_over():
             return
-        before = points.rank
+        before, limit = points.rank, points.cheapest()
         moves = 8 * points.table.shape[1]  # some eight in every column
         size = judge.model.pace.groups(moves, max(1, tuning.cached // (moves * points.table.shape[1])))
         parts = [active[i : i + size] for i in range(0, len(active), size)]
-        moved = [_improve(judge, points, part, splits) for part in parts if not clock.is_over()]
-        active = np.concatenate([active[:0], *moved])
-        active = active[~(points.rank[active] > (1 - tuning.worth) * before[active])]
+        moved = [_improve(judge, points, part, splits, number, limit[part]) for part in parts if not clock.is_over()]
+        if number or not tuning.sparing or splits is not None:  # after a coarse round all go on
+            active = np.concatenate([active[:0], *moved])
+            active = active[~(points.rank[active] > (1 - tuning.worth) * before[active])]
         clock.report(1 - len(active) / len(points.row))
 
 
@@ -72,14 +76,16 @@ def _best_of_row(points: Points, active: Array, most: int) -> Array:
     return order[np.arange(len(row)) - np.searchsorted(row, row) < most]
 
 
-def _improve(judge: Judge, points: Points, active: Array, splits: Splits | None) -> Array:
-    """Try to improve the active points (p,); return those that moved."""
-    moves, tuning = moves_of(judge, points, active, splits), judge.task.tuning
-    effect, single = _effects(judge, points, active, moves)
+def _improve(judge: Judge, points: Points, active: Array, splits: Splits | None, turn: int, limit: Array) -> Array:
+    """Try to improve the active points (p,) in round `turn`; return those that moved. limit: see `moves_of`."""
+    moves, tuning = moves_of(judge, points, active, splits, turn, limit), judge.task.tuning
+    moves, effect, single = measured(judge, points, active, moves, splits)
     weights = (0.0, *tuning.towards) if judge.measures.floors.least_typicality.least else (0.0,)
     most = judge.task.config.max_changes
     together = [best_together(moves.cost + each * moves.off, effect, most, tuning.price_ladder) for each in weights]
-    pairs = best_pairs(moves.cost, effect, points.margin[active], tuning.pair_slack) if splits is not None else single
+    pairs = single
+    if splits is not None or tuning.sparing:
+        pairs = best_pairs(moves.cost, effect, points.margin[active], tuning.pair_slack)
     choice = np.concatenate([*together, pairs, single], axis=1)
     each, column = np.arange(len(active)), np.arange(choice.shape[2])
     cost = moves.cost[each[:, None, None], column, choice].sum(axis=2)
@@ -107,7 +113,9 @@ def _shortfall(judge: Judge, points: Points, owner: Array, table: Array, cost: A
     found = np.full(len(owner), np.inf)
     at = np.flatnonzero(margin > 0)
     at = at[np.lexsort((cost[at], owner[at]))]
-    found[at] = first_that_meets(judge, table[at], points.row[owner[at]], owner[at])
+    missed = points.shortfall[owner[at]]
+    below = np.where(missed > 0, missed * (1 + _ROUNDING), np.inf)
+    found[at] = least_shortfall(judge, table[at], points.row[owner[at]], owner[at], below)
     return found
 
 
@@ -133,26 +141,6 @@ def _worth_trying(points: Points, active: Array, cost: Array, least_gain: float)
     worth = cost < (1 - least_gain) * points.limit(active)[:, None]
     worth[:, 1:] &= cost[:, 1:] != cost[:, :-1]
     return worth
-
-
-def _effects(judge: Judge, points: Points, active: Array, moves: Moves) -> tuple[Array, Array]:
-    """What every move (p, A, V) adds to the margin of its point, and the choice (p, 1, A) of the best single move."""
-    point, column, place = np.nonzero(moves.fresh)
-
-    def moved(at: Array) -> Array:
-        table = points.table[active[point[at]]]
-        table[np.arange(len(table)), column[at]] = moves.values[point[at], column[at], place[at]]
-        return np.asarray(table)
-
-    margin = judge.free_margin_of(moved, points.row[active[point]])
-    effect = np.zeros(moves.cost.shape)
-    effect[point, column, place] = margin - points.margin[active[point]]
-    valid = moves.fresh & (effect + points.margin[active, None, None] > 0)
-    saved = np.where(valid, moves.cost[..., :1] - moves.cost, 0)
-    best = saved.reshape(len(saved), -1).argmax(axis=1)
-    single = np.full((len(saved), 1, saved.shape[1]), CURRENT)
-    single[np.arange(len(saved)), 0, best // saved.shape[2]] = best % saved.shape[2]
-    return effect, single
 
 
 def best_pairs(cost: Array, effect: Array, margin: Array, slack: tuple[float, ...]) -> Array:

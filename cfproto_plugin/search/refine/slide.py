@@ -17,7 +17,7 @@ from cfproto_plugin.search.clock import Clock
 from cfproto_plugin.search.judge import Judge
 from cfproto_plugin.search.refine.linear import nearest_step
 from cfproto_plugin.search.refine.points import Points
-from cfproto_plugin.search.shortfall import first_that_meets
+from cfproto_plugin.search.shortfall import least_shortfall
 
 _FRACTIONS = np.array([1.0, 0.8, 0.6, 0.4, 0.25, 0.12, 0.05])  # of the way to that point, tried together
 _BEYOND = np.array([1.0, 1.1, 1.3, 1.7])  # times the way from the row to a point with few changes: it bends away
@@ -107,7 +107,7 @@ def _taken(judge: Judge, points: Points, owner: Array, table: Array) -> Array:
     at = at[~judge.space.broken(table[at], judge.task.rows.take(row[at]))]
     at = at[judge.is_valid(table[at], row[at])]
     at = at[np.lexsort((cost[at], owner[at]))]
-    shortfall = first_that_meets(judge, table[at], row[at], owner[at])
+    shortfall = least_shortfall(judge, table[at], row[at], owner[at])
     order = np.lexsort((cost[at], shortfall, owner[at]))
     first = order[np.unique(owner[at][order], return_index=True)[1]]
     return _moved(points, owner, table, cost, at[first], shortfall[first])

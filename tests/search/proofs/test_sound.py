@@ -201,3 +201,64 @@ def test_the_cost_of_an_answer_is_that_of_its_prototype_inside_the_rules(monkeyp
     assert claimed == pytest.approx(priced)
     assert not any("do not agree" in message for message in e.message)
     assert (e.gap[e.found] == 0).mean() > 0.9
+
+
+def _nearly_tied(seed, base, spread):
+    """An XGBoost model whose margins lie within `spread` of 0, but where the row of zeros falls."""
+    import json
+
+    from xgboost import DMatrix, XGBClassifier
+
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(80, 2))
+    rng.normal(size=80)
+    y = (x.sum(axis=1) > 0) & (rng.random(80) < 0.99)
+    options = {"n_estimators": 3, "max_depth": 2, "min_child_weight": 0, "reg_lambda": 0, "n_jobs": 1}
+    model = XGBClassifier(base_score=base, **options).fit(x, y.astype(int))
+    saved = json.loads(bytes(model.get_booster().save_raw("json")))
+    third = np.log(np.float32(1) / np.float32(base) - np.float32(1)) / 3
+    trees = saved["learner"]["gradient_booster"]["model"]["trees"]
+    for tree in trees:
+        for node in np.flatnonzero(np.array(tree["left_children"]) == -1):
+            tree["split_conditions"][node] = float(np.float32(third + rng.normal() * spread))
+    at = int(model.get_booster().predict(DMatrix(np.zeros((1, 2))), pred_leaf=True)[0, 0])
+    trees[0]["split_conditions"][at] = 8.0
+    model.load_model(bytearray(json.dumps(saved).encode()))
+    return model, x
+
+
+@pytest.mark.needs("xgboost")
+@pytest.mark.parametrize(
+    ("seed", "base", "spread"), [(0, 0.999999, 0.05), (1, 0.99999, 1e-3), (82, 0.999, 1e-5), (130, 0.999, 1e-5)]
+)
+def test_certificates_hold_where_the_margin_nearly_is_zero(seed, base, spread):
+    model, x = _nearly_tied(seed, base, spread)
+    rules = Features(decimals=None)
+    explainer = CounterfactualExplainer(model, features=rules, search=SearchConfig.close()).fit(x)
+    found = explainer.certificate(x[:3])
+    splits = model.get_booster().trees_to_dataframe()
+    for i in range(3):
+        values = []
+        for column in range(2):
+            at = splits.Split[splits.Feature == f"f{column}"].to_numpy(np.float32)
+            near = np.concatenate([at, np.nextafter(at, np.float32(-np.inf))]).astype(float)
+            inside = near[(near >= x[:, column].min()) & (near <= x[:, column].max())]
+            values.append(np.append(inside, x[i, column]))
+        points = np.stack([part.ravel() for part in np.meshgrid(*values)], axis=1)
+        d = (points[model.predict(points) != found.original_class[i]] - x[i]) / x.std(axis=0)
+        best = (0.1 * np.abs(d) + d**2).sum(axis=1).min(initial=np.inf)
+        assert found.lower_bound[i] <= best * (1 + 1e-9), (i, found.message[i])
+
+
+def test_leaves_too_large_for_the_solver_prove_nothing_wrong():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 2))
+    options = {"n_estimators": 4, "max_depth": 3, "learning_rate": 1.0, "min_child_weight": 0, "reg_lambda": 0}
+    model = XGBClassifier(base_score=0.01, n_jobs=1, **options).fit(x, (x.sum(axis=1) + rng.normal(size=60) > 0) * 1)
+    leaves = model.get_booster().trees_to_dataframe().query("Feature == 'Leaf'").Gain.abs()
+    assert leaves.max() > 1e12
+    explainer = CounterfactualExplainer(model, search=SearchConfig.close(certify="optimal")).fit(x)
+    e, found = explainer.explain(x[:10]), explainer.certificate(x[:10])
+    assert e.found.all()
+    assert (found.lower_bound <= e.objective * (1 + 1e-9)).all()
+    assert not any("do not agree" in message for message in e.message)

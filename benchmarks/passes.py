@@ -1,0 +1,145 @@
+"""Loss A through PyTorch and Keras beside the bare passes of the network.
+
+The network, the 19 rows and the settings of the golden file: 5 values of c, 500 steps each, all rows in one call. What
+the search asks of the network is recorded: a forward and a backward pass for every step, and a forward pass for the
+iterates that are checked. Then the same passes run without the search, on tensors that are there already: in PyTorch
+as `model(rows)` and `torch.autograd.grad`, in Keras as one compiled function that returns the output and the gradient,
+and one that returns the output. Both run in turn in one process; `ratio` is the median of `repeats` pairs. One thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import reference_network as networks
+from reference import GOLDEN, loss_a
+
+from cfproto_plugin import CounterfactualExplainer, adapt
+
+REPEATS = 9
+
+
+class Passes(NamedTuple):
+    """What was asked of a network, in order."""
+
+    steps: list[np.ndarray]  # rows (n, D) of a forward and a backward pass
+    checks: list[np.ndarray]  # rows (n, D) of a forward pass
+
+
+class Recorded:
+    """An adapter that keeps the rows it is asked about."""
+
+    def __init__(self, adapter: Any) -> None:
+        self._adapter, self.passes = adapter, Passes([], [])
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        self.passes.checks.append(x.copy())
+        found: np.ndarray = self._adapter.predict(x)
+        return found
+
+    def vjp(self, x: np.ndarray) -> Any:
+        self.passes.steps.append(x.copy())
+        return self._adapter.vjp(x)
+
+
+def measure() -> list[dict[str, Any]]:
+    """One line per network."""
+    with np.load(GOLDEN) as golden:
+        layers = [(golden[f"w{i}"], golden[f"b{i}"]) for i in (1, 2, 3)]
+        x, train = golden["x"], golden["x_train"]
+    models = {
+        "PyTorch, evaluation mode": (networks.in_torch(layers).eval(), bare_torch),
+        "PyTorch, training mode": (networks.in_torch(layers).train(), bare_torch),
+        "Keras on TensorFlow": (networks.in_keras(layers), bare_keras),
+    }
+    return [_line(name, model, bare, x, train) for name, (model, bare) in models.items()]
+
+
+def _line(
+    name: str, model: Any, bare: Callable[..., Callable[[], None]], x: np.ndarray, train: np.ndarray
+) -> dict[str, Any]:
+    passes = recorded(model, x, train)
+    explainer = CounterfactualExplainer(model, **loss_a()).fit(train)
+    ours, theirs = in_turn(lambda: explainer.explain(x), bare(model, passes))
+    return {
+        "model": name,
+        "rows": len(x),
+        "found": int((explainer.explain(x).status == "found").sum()),
+        "steps": len(passes.steps),
+        "checks": len(passes.checks),
+        "checked_rows": sum(map(len, passes.checks)),
+        "ours_s": float(np.median(ours)),
+        "bare_s": float(np.median(theirs)),
+        "ratio": float(np.median(np.divide(ours, theirs))),
+        "repeats": len(ours),
+    }
+
+
+def recorded(model: Any, x: np.ndarray, train: np.ndarray) -> Passes:
+    """The passes of one call of `explain`."""
+    adapter = Recorded(adapt(model))
+    explainer = CounterfactualExplainer(adapter, **loss_a()).fit(train)
+    adapter.passes = Passes([], [])
+    explainer.explain(x)
+    return adapter.passes
+
+
+def in_turn(ours: Callable[[], Any], theirs: Callable[[], Any]) -> tuple[list[float], list[float]]:
+    """Seconds of both, one after the other, after a run of each that does not count."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(REPEATS + 1):
+        for work, taken in zip((ours, theirs), times, strict=True):
+            start = time.perf_counter()
+            work()
+            taken.append(time.perf_counter() - start)
+    return times[0][1:], times[1][1:]
+
+
+def bare_torch(model: Any, passes: Passes) -> Callable[[], None]:
+    """The passes as a loop over tensors."""
+    import torch
+
+    steps = [torch.from_numpy(rows.astype(np.float32)).requires_grad_() for rows in passes.steps]
+    checks = [torch.from_numpy(rows.astype(np.float32)) for rows in passes.checks]
+    seeds = {len(rows): torch.ones(len(rows), 2) for rows in steps}
+
+    def run() -> None:
+        for rows in steps:
+            torch.autograd.grad(model(rows), rows, seeds[len(rows)])
+        with torch.no_grad():
+            for rows in checks:
+                model(rows)
+
+    return run
+
+
+def bare_keras(model: Any, passes: Passes) -> Callable[[], None]:
+    """The passes as two compiled functions over tensors."""
+    import tensorflow as tf
+
+    spec = tf.TensorSpec([None, passes.steps[0].shape[1]], tf.float32)
+
+    @tf.function(input_signature=[spec])
+    def step(rows: Any) -> Any:
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(rows)
+            scores = model(rows, training=False)
+        return scores, tape.gradient(scores, rows)
+
+    @tf.function(input_signature=[spec])
+    def check(rows: Any) -> Any:
+        return model(rows, training=False)
+
+    steps = [tf.constant(rows.astype(np.float32)) for rows in passes.steps]
+    checks = [tf.constant(rows.astype(np.float32)) for rows in passes.checks]
+
+    def run() -> None:
+        for rows in steps:
+            step(rows)
+        for rows in checks:
+            check(rows)
+
+    return run

@@ -1,0 +1,53 @@
+"""What single moves do to the margin of their point: measured where it may pay, in at most two predict calls."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cfproto_plugin.protocols import Array
+from cfproto_plugin.search.judge import Judge
+from cfproto_plugin.search.refine.moves import CURRENT, Moves, looked_at_first, looked_at_next
+from cfproto_plugin.search.refine.points import Points
+from cfproto_plugin.tables.splits import Splits
+
+
+def measured(
+    judge: Judge, points: Points, active: Array, moves: Moves, splits: Splits | None
+) -> tuple[Moves, Array, Array]:
+    """The moves that were measured, what each (p, A, V) adds to the margin, and the choice (p, 1, A) of the best one.
+
+    Moves that were not measured stay where they are.
+    """
+    effect, first = np.zeros(moves.cost.shape), looked_at_first(judge, moves, splits)
+    effect[first] = _effect(judge, points, active, moves, first)
+    known = ~moves.fresh | first
+    if not known.all():
+        more = looked_at_next(moves, effect, known, points.cost[active])
+        effect[more] = _effect(judge, points, active, moves, more)
+        known |= more
+        values, cost, off = (np.where(known, part, part[..., :1]) for part in moves[:3])
+        moves = Moves(values, cost, off, moves.fresh & known)
+    return moves, effect, _best_single(moves, effect, points.margin[active])
+
+
+def _effect(judge: Judge, points: Points, active: Array, moves: Moves, some: Array) -> Array:
+    """What some moves (p, A, V) add to the margin of their points: one number for each."""
+    point, column, place = np.nonzero(some)
+
+    def moved(at: Array) -> Array:
+        table = points.table[active[point[at]]]
+        table[np.arange(len(table)), column[at]] = moves.values[point[at], column[at], place[at]]
+        return np.asarray(table)
+
+    margin = judge.free_margin_of(moved, points.row[active[point]])
+    return np.asarray(margin - points.margin[active[point]])
+
+
+def _best_single(moves: Moves, effect: Array, margin: Array) -> Array:
+    """The choice (p, 1, A) of the move that saves most and keeps a margin; margin: (p,) of the points."""
+    valid = moves.fresh & (effect + margin[:, None, None] > 0)
+    saved = np.where(valid, moves.cost[..., :1] - moves.cost, 0)
+    best = saved.reshape(len(saved), -1).argmax(axis=1)
+    single = np.full((len(saved), 1, saved.shape[1]), CURRENT)
+    single[np.arange(len(saved)), 0, best // saved.shape[2]] = best % saved.shape[2]
+    return single
