@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-SEED, ROWS, REFITS = 7, 60, 10
+SEED, ROWS, REFITS = 11, 60, 10
 OWN = ("breast_cancer", "wine")  # they come with scikit-learn
 NUMERIC = ("breast_cancer", "sonar", "spambase", "wine", "vehicle", "breast_w", "banknote")
 CATEGORIES = ("credit_a", "lymph", "vote", "cmc", "dermatology", "autos")
