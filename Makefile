@@ -8,6 +8,7 @@
 # make bench          all benchmarks: our own, and the same models and rows with alibi, DiCE, NICE and treecf, each in an
 #                     environment of its own; bench-own and bench-peers are its halves
 # make bench-answers  what answers are like, ours and the peers', on held-back rows; goes on where it was stopped
+# make bench-breadth  every tool on thirty-four tables and three models of each, read from CFPROTO_DATA; goes on likewise
 # make bench-paper    the paper's experiments, hours of them; MNIST and Adult are read from CFPROTO_DATA or downloaded
 # make bench-paper-full  the MNIST experiments at the paper's own size, some ten hours; goes on where it was stopped
 PYTHON ?= python3
@@ -19,7 +20,8 @@ SERVE := mlserver kserve ray spark
 INSTALL := -m pip install -q --no-compile -c $(PINS)
 PYTEST := $(ENV)/bin/python -m pytest -n 2 --dist loadfile
 
-.PHONY: demo test quick test-pythons test-serve lint browser docs bench bench-own bench-peers bench-answers bench-paper bench-paper-full clean
+.PHONY: demo test quick test-pythons test-serve lint browser docs bench bench-own bench-peers bench-answers bench-breadth bench-paper \
+	bench-paper-full clean
 
 demo: $(DEMO_ENV)/ready
 	$(DEMO_ENV)/bin/cfproto demo
@@ -59,6 +61,9 @@ bench-peers: $(ENV)/ready
 
 bench-answers: $(ENV)/ready
 	OMP_NUM_THREADS=1 $(ENV)/bin/python benchmarks/answers/judge.py
+
+bench-breadth: $(ENV)/ready
+	$(ENV)/bin/python benchmarks/breadth/breadth.py
 
 bench-paper: $(ENV)/ready
 	for part in $(PAPER); do OMP_NUM_THREADS=1 $(ENV)/bin/python benchmarks/paper/$$part.py || exit 1; done

@@ -147,8 +147,13 @@ class Explanation(Answers):
             )
         return self._source
 
-    def sentence(self, line: int = 0) -> str:
-        """A line in words: Had income been 2811 instead of 2481, the model would have said granted (53 %)."""
+    def sentence(self, line: int | None = None) -> str:
+        """A line in words: Had income been 2811 instead of 2481, the model would have said granted (53 %).
+
+        line: its number; default: all lines, each in a line of the text.
+        """
+        if line is None:
+            return "\n".join(as_sentence(self[at]) for at in range(len(self)))
         if len(chosen := self[line]) != 1:
             raise InputError(f"line is {line!r}, which are {len(chosen)} lines; expected the number of one")
         return as_sentence(chosen)

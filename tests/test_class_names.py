@@ -124,3 +124,22 @@ def test_a_row_without_an_answer_is_told_by_name(explainer):
     assert "class granted" in e.message[0]
     with pytest.raises(InputError, match="not a class of the model"):
         explainer.explain(row, target="grantd")
+
+
+@pytest.mark.parametrize("target", ["1", ["1"], 1, "granted"])
+def test_a_label_may_be_a_text_in_a_target_as_it_may_in_the_names(target):
+    explainer = CounterfactualExplainer(MODEL, class_names={"0": "refused", "1": "granted"}).fit(ROWS)
+    e = explainer.explain(ROWS[MODEL.predict(ROWS) == 0][:2], target=target)
+    assert set(e.counterfactual_class) == {1}
+
+
+def test_a_name_that_reads_as_the_label_of_another_class_stays_that_name():
+    explainer = CounterfactualExplainer(MODEL, class_names={0: "1", 1: "0"}).fit(ROWS)
+    e = explainer.explain(ROWS[MODEL.predict(ROWS) == 0][:2], target="0")
+    assert set(e.counterfactual_class) == {1}
+
+
+def test_the_sentence_of_several_lines_is_one_for_each(answers):
+    sentences = answers[:3].sentence().splitlines()
+    assert sentences == [answers.sentence(line) for line in range(3)]
+    assert answers[[2]].sentence() == sentences[2]

@@ -217,26 +217,80 @@ def test_times_against_the_reference_in_the_readme_are_those_of_the_committed_ru
     assert f"row by row, as the reference runs, {rows[0]}, {rows[1]} and {rows[2]} times" in readme
 
 
-def test_calls_and_closeness_in_the_readme_are_those_of_the_committed_comparison():
-    readme = in_one_line((TOP / "README.md").read_text(encoding="utf-8"))
-    found = {(line["data"], line["model"], line["method"]): line for line in results("peers")}
+def peers():
+    return {(line["data"], line["model"], line["method"]): line for line in results("peers") if "error" not in line}
 
-    def over_cases(field, of, model=None):
-        return [
-            of(line[field]) for (_, kind, method), line in found.items() if method == "ours, close" and kind == model
-        ]
+
+def solved(line, field, of):
+    return of([value for value in line[field] if value is not None])
+
+
+def in_words(name, line):
+    """What the README says of a method: its mean time, its median distance, and how many rows it had time for."""
+    ms, distance = solved(line, "cpu", statistics.mean), solved(line, "en", statistics.median)
+    time = f"{ms / 1000:.2g} s" if ms >= 1000 else f"{ms:.0f} ms" if ms >= 10 else f"{ms:.2g} ms"
+    rows = len(line["valid"])
+    return f"{name} {time}, {distance:.2g}" + ("" if rows == line["of"] else f" ({rows} rows)")
+
+
+@pytest.mark.parametrize("model", ["xgboost", "forest"])
+def test_every_peer_in_the_readme_is_a_line_of_the_committed_comparison(model):
+    readme, found = in_one_line((TOP / "README.md").read_text(encoding="utf-8")), peers()
+    names = {"`close()`": "ours, close", "the same on the plain function": "ours, close, function"}
+    names |= {name: name for name in ("NICE proximity", "treecf", "DiCE random")} | {"alibi": "alibi L1+L2+proto"}
+    asked = {name: found.get(("breast_cancer", model, method)) for name, method in names.items()}
+    assert "; ".join(in_words(name, line) for name, line in asked.items() if line is not None) in readme
+
+
+def test_calls_and_closeness_in_the_readme_are_those_of_the_committed_comparison():
+    readme, found = in_one_line((TOP / "README.md").read_text(encoding="utf-8")), peers()
+
+    def calls(model):
+        rows = [line["calls"] for (_, kind, method), line in found.items() if method == "ours, close" and kind == model]
+        return f"{min(map(min, rows))} to {max(map(max, rows))}"
 
     def closeness(method):
-        real = {key[:2]: statistics.median(line["nn5"]) for key, line in found.items() if key[2] == "NICE none"}
-        ratios = [statistics.median(line["nn5"]) / real[key[:2]] for key, line in found.items() if key[2] == method]
+        real = {key[:2]: solved(line, "nn5", statistics.median) for key, line in found.items() if key[2] == "NICE none"}
+        here = {key[:2]: solved(line, "nn5", statistics.median) for key, line in found.items() if key[2] == method}
+        ratios = [here[key] / real[key] for key in real]
         return f"{min(ratios):.1f} to {max(ratios):.1f} times"
 
-    trees, forest = (
-        (min(over_cases("calls", min, m)), max(over_cases("calls", max, m))) for m in ("xgboost", "forest")
-    )
-    assert f"takes {trees[0]} to {trees[1]} of XGBoost and {forest[0]} to {forest[1]} of a random forest" in readme
-    assert f"class is {closeness('ours, close')} that of the nearest real row" in readme
-    assert f"With `polish=0` it is {closeness('ours, no polish')} (" in readme
+    assert f"takes {calls('xgboost')} of XGBoost and {calls('forest')} of a random forest" in readme
+    assert f"class is {closeness('ours')} that of the nearest real row" in readme
+    assert f"With `close()` it is {closeness('ours, close')}, with `typical()` {closeness('ours, typical')} (" in readme
+
+
+def test_the_breadth_in_the_readme_is_that_of_the_committed_comparison():
+    readme = in_one_line((TOP / "README.md").read_text(encoding="utf-8"))
+    result = json.loads((TOP / "benchmarks" / "results" / "breadth.json").read_text(encoding="utf-8"))
+    group = result["groups"][0]
+    chosen = {tuple(case) for case in group["cases"]}
+    lines = [line for line in result["lines"] if (line["data"], line["model"]) in chosen]
+
+    def rank(measure, tool):
+        known = group["measures"][measure]
+        return f"{dict(zip(known['tools'], known['ranks'], strict=True))[tool]:.1f}"
+
+    def over_cases(tool, field, of=statistics.median):
+        return of([line[field] for line in lines if line["method"] == tool])
+
+    def ranks(measure, *tools):
+        return ", ".join(f"{name} {rank(measure, tool)}" for name, tool in tools)
+
+    presets = ("ours", "ours, close", "ours, few", "ours, typical")
+    every = [line for line in lines if line["method"] in presets]
+    covered = f"{sum(line['solved'] for line in every)} of {sum(line['of'] for line in every)}"
+    tables = len({data for data, _ in chosen})
+    assert f"{tables} tables, {len(chosen)} models, 50 rows each" in readme
+    assert f"four presets answer {covered} rows" in readme
+    for measure, tools in (
+        ("en", (("`close()`", "ours, close"), ("NICE proximity", "NICE proximity"))),
+        ("l0", (("`few()`", "ours, few"), ("NICE sparsity", "NICE sparsity"))),
+        ("survival", (("the default", "ours"), ("NICE proximity", "NICE proximity"))),
+    ):
+        assert ranks(measure, *tools) in readme
+    for mine, tool, peer in (("`close()`", "ours, close", "NICE proximity"), ("`few()`", "ours, few", "NICE sparsity")):
+        assert f"{mine} {over_cases(tool, 'cpu'):.2g} ms, {peer} {over_cases(peer, 'cpu'):.2g} ms" in readme
 
 
 def test_agreement_of_refits_in_the_readme_is_that_of_the_committed_presets():

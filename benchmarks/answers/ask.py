@@ -8,55 +8,21 @@ from __future__ import annotations
 
 import importlib
 import json
-import signal
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "peers"))
 
-from cases import Case, load
-from method import Method
-from worker import plain, timed
+from asking import TooSlowError, _stop, asked, watch
+from cases import load
 
-
-class TooSlowError(Exception):
-    """A row took more processor time than its limit."""
-
-
-def _stop(*_: Any) -> None:
-    raise TooSlowError
-
-
-def asked(method: Method, case: Case, rows: int, seconds: int) -> dict[str, Any]:
-    """The answers of one method; an error of `prepare` is the answer to all rows."""
-    try:
-        explain = method.prepare(case)
-    except Exception as error:  # noqa: BLE001 whatever a peer raises is its answer
-        return {"cells": [None] * rows, "ms": [], "errors": [_text(error)] * rows}
-    found: dict[str, Any] = {"cells": [], "ms": [], "errors": []}
-    for row in case.rows[:rows]:
-        signal.setitimer(signal.ITIMER_PROF, seconds)
-        try:
-            cells, ms = timed(explain, row)
-            answer, error = plain(cells), None
-        except Exception as raised:  # noqa: BLE001
-            answer, ms, error = None, None, _text(raised)
-        finally:
-            signal.setitimer(signal.ITIMER_PROF, 0)
-        for name, value in zip(found, (answer, ms, error), strict=True):
-            found[name].append(value)
-    return found
-
-
-def _text(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".splitlines()[0]
+__all__ = ["TooSlowError", "_stop", "asked"]
 
 
 def main(peer: str, folder: Path, data: str, kind: str, methods: dict[str, int], seconds: int, output: Path) -> None:
     """All methods named, on one case."""
-    signal.signal(signal.SIGPROF, _stop)
+    watch()
     module = importlib.import_module(f"peer_{peer}")
     case = load(folder, data, kind)
     by_name = {method.name: method for method in module.METHODS}

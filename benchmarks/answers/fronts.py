@@ -76,10 +76,10 @@ def _crossed(values: np.ndarray, chosen: list[int | None], halves: list[np.ndarr
 
 
 def _with_interval(values: np.ndarray) -> list[float] | None:
-    return None if np.isnan(values).any() else [float(values.mean()), *_interval(values)]
+    return None if np.isnan(values).any() else [float(values.mean()), *interval(values)]
 
 
-def _interval(values: np.ndarray) -> tuple[float, float]:
+def interval(values: np.ndarray) -> tuple[float, float]:
     """95 % of the means of resampled rows."""
     at = np.random.default_rng(0).integers(len(values), size=(SAMPLES, len(values)))
     low, high = np.quantile(values[at].mean(axis=1), (0.025, 0.975))

@@ -25,10 +25,10 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "peers"))
 import numpy as np
 import page
 import store
+from environments import ONE_THREAD, code_of_ours, environment
 from ours import answered, filled
-from run import ONE_THREAD, environment
 from summary import fronts_of, lines_of
-from tables import CATEGORIES, NUMERIC, SMOOTH, TREES, Judged, available, load, write
+from tables import CATEGORIES, NUMERIC, SEED, SMOOTH, TREES, Judged, available, load, write
 from tools import FRONTS, PEERS, PRESETS, SECONDS, methods_of, settings
 
 HERE = Path(__file__).resolve().parent
@@ -50,7 +50,7 @@ def cases(data: list[str], models: list[str]) -> list[tuple[str, str]]:
 
 def ask_ours(judged: Judged) -> None:
     """Every setting that has no record yet: all where there are fronts, else the presets; three answers by default."""
-    records, code = store.read_ours(judged), store.code_of_ours()
+    records, code = store.read_ours(judged), code_of_ours()
     if records.get("code") != code:
         records = {"code": code}
     front = judged.data in FRONTS and judged.kind in TREES
@@ -99,9 +99,12 @@ def ask(judged: Judged, chosen: list[str]) -> None:
 
 
 def scored(found: list[tuple[str, str]]) -> dict[str, Any]:
-    """Everything that was asked, judged; cases that were not asked here stay as they were."""
-    before = json.loads(RESULT.read_text()) if RESULT.exists() else {"code": {}, "lines": [], "fronts": []}
+    """Everything that was asked, judged; cases of this split that were not asked here stay as they were."""
+    before = json.loads(RESULT.read_text()) if RESULT.exists() else {}
+    if before.get("seed") != SEED:
+        before = {"code": {}, "lines": [], "fronts": []}
     result: dict[str, Any] = {
+        "seed": SEED,
         "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
         "versions": {"python": platform.python_version(), **{package: version(package) for package in PACKAGES}},
         "code": {},

@@ -1,6 +1,7 @@
 """What answers are judged by, one number per row, computed in one place for every tool.
 
-valid: the model gives another class. en: 0.1·L1 + L2 in standard deviations. l0: changed columns. typicality: the
+valid: the model gives another class. l1, l2 (squared) and en = 0.1·l1 + l2 in standard deviations. l0: changed columns.
+nn5: the mean distance to the five nearest training rows that the model gives the claimed class. typicality: the
 conformal p-value that `e.typicality` reports, in the claimed class. outlier: the local outlier factor (20 neighbours)
 calls it one among the standardised training rows that the model gives the claimed class. survival: the share of ten
 refitted models that give the claimed class. typed: the model gives the same class to the row as NumPy prints it.
@@ -19,7 +20,7 @@ from cfproto_plugin.search.typicality import Typicality
 
 BETA, NEIGHBOURS = 0.1, 20
 UNCHANGED = 1e-5  # standard deviations; some peers return float32
-FIELDS = ("en", "l0", "typicality", "outlier", "survival", "typed", "nearest")
+FIELDS = ("l1", "l2", "en", "l0", "nn5", "typicality", "outlier", "survival", "typed", "nearest")
 
 
 class Scorer:
@@ -42,14 +43,18 @@ class Scorer:
         label = np.asarray(self.judged.model.predict(x))
         valid = label != self.judged.own[: len(cells)]
         z, delta = self.standardised(x), (x - rows) / self.judged.scale
+        nearest, nn5 = self.near(z, label)
         scores = {
+            "l1": np.abs(delta).sum(axis=1),
+            "l2": np.square(delta).sum(axis=1),
+            "nn5": nn5,
             "en": elastic_net(x / self.judged.scale, rows / self.judged.scale, beta=BETA),
             "l0": (np.abs(delta) > UNCHANGED).sum(axis=1).astype(float),
             "typicality": self.typicality(z, label),
             "outlier": self.outliers(z, label),
             "survival": np.mean([model.predict(x) == label for model in self.judged.refits], axis=0),
             "typed": (np.asarray(self.judged.model.predict(printed(x))) == label).astype(float),
-            "nearest": self.nearest(z, label),
+            "nearest": nearest,
         }
         kept = {
             name: [float(v) if ok else None for v, ok in zip(values, valid, strict=True)]
@@ -57,13 +62,15 @@ class Scorer:
         }
         return {"valid": valid.tolist(), **kept}
 
-    def nearest(self, z: np.ndarray, label: np.ndarray) -> np.ndarray:
+    def near(self, z: np.ndarray, label: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(n,) distances to the nearest training row of the claimed class, and the mean to the five nearest."""
         from scipy.spatial.distance import cdist
 
-        found = np.full(len(z), np.nan)
+        found = np.full((2, len(z)), np.nan)
         for each in np.intersect1d(label, self.judged.given):
-            found[label == each] = cdist(z[label == each], self.z[self.judged.given == each]).min(axis=1)
-        return found
+            five = np.sort(cdist(z[label == each], self.z[self.judged.given == each]), axis=1)[:, :5]
+            found[:, label == each] = five[:, 0], five.mean(axis=1)
+        return found[0], found[1]
 
     def of_rows(self) -> dict[str, list[Any]]:
         """What the held-back rows themselves get, with their own class: an answer without a change."""

@@ -31,12 +31,6 @@ def read_ours(judged: Judged) -> Records:
     return json.loads(file.read_text()) if file.exists() else {}
 
 
-def code_of_ours() -> str:
-    """A short name of the package's code: answers of other code are asked again."""
-    files = sorted(file for folder in ("cfproto_plugin", "adapters") for file in (TOP / folder).rglob("*.py"))
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:8]
-
-
 def write_ours(judged: Judged, records: Records) -> None:
     """Every time a setting was answered."""
     OURS.mkdir(parents=True, exist_ok=True)
@@ -52,7 +46,7 @@ def read_peer(judged: Judged, peer: str) -> Records:
     if not np.allclose(stored["model"], judged.model.predict_proba(judged.rows), atol=1e-3):
         raise RuntimeError(f"{file.name} has answers to another model; ask {peer} again: --tools {peer}")
     for record in stored["methods"].values():
-        record["cells"] = [_whole(row, part) for row, part in zip(judged.rows, record["cells"], strict=False)]
+        record["cells"] = [whole(row, each) for row, each in zip(judged.rows, record["cells"], strict=False)]
     return dict(stored["methods"])
 
 
@@ -60,7 +54,7 @@ def write_peer(judged: Judged, peer: str, methods: Records) -> None:
     """Only the cells that differ."""
     PEER_ANSWERS.mkdir(parents=True, exist_ok=True)
     short = {
-        name: record | {"cells": [_part(row, cells) for row, cells in zip(judged.rows, record["cells"], strict=False)]}
+        name: record | {"cells": [part(row, cells) for row, cells in zip(judged.rows, record["cells"], strict=False)]}
         for name, record in methods.items()
     }
     model = np.round(judged.model.predict_proba(judged.rows).astype(float), 4).tolist()
@@ -106,16 +100,18 @@ def _file(judged: Judged, peer: str) -> Path:
     return PEER_ANSWERS / f"{judged.data}-{judged.kind}-{peer}.json"
 
 
-def _part(row: np.ndarray, cells: list[float] | None) -> list[list[float]] | None:
+def part(row: np.ndarray, cells: list[float] | None) -> list[list[float]] | None:
+    """The places and values of the cells that differ from the row."""
     if cells is None:
         return None
     at = np.flatnonzero(np.asarray(cells) != row)
     return [at.tolist(), [cells[j] for j in at]]
 
 
-def _whole(row: np.ndarray, part: list[list[Any]] | None) -> list[float] | None:
-    if part is None:
+def whole(row: np.ndarray, changed: list[list[Any]] | None) -> list[float] | None:
+    """The answer again, from the row and what `part` kept."""
+    if changed is None:
         return None
     cells = row.astype(float).copy()
-    cells[part[0]] = part[1]
+    cells[changed[0]] = changed[1]
     return cells.tolist()

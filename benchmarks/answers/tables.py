@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-SEED, ROWS, REFITS = 7, 60, 10
+SEED, ROWS, REFITS = 11, 60, 10
 OWN = ("breast_cancer", "wine")  # they come with scikit-learn
 NUMERIC = ("breast_cancer", "sonar", "spambase", "wine", "vehicle", "breast_w", "banknote")
 CATEGORIES = ("credit_a", "lymph", "vote", "cmc", "dermatology", "autos")
@@ -32,6 +32,7 @@ class Judged:
     train: Any  # (N, D) array, or a DataFrame for tables with categories
     labels: np.ndarray
     rows: Any
+    n_refits: int = REFITS
 
     @cached_property
     def own(self) -> np.ndarray:
@@ -51,9 +52,9 @@ class Judged:
 
     @cached_property
     def refits(self) -> list[Any]:
-        """Ten models of the same kind, each fitted to a bootstrap of the training rows with another seed."""
+        """Models of the same kind, ten if not said otherwise, each fitted to a bootstrap with another seed."""
         rng = np.random.default_rng(SEED)
-        samples = [rng.integers(len(self.train), size=len(self.train)) for _ in range(REFITS)]
+        samples = [rng.integers(len(self.train), size=len(self.train)) for _ in range(self.n_refits)]
         rows = self.train if isinstance(self.train, np.ndarray) else None
         return [
             fit(self.kind, self.train.iloc[at] if rows is None else rows[at], self.labels[at], 100 + number)

@@ -1,6 +1,7 @@
 """The cases: three numeric data sets, two tree models each, twenty held-back rows.
 
-`build` trains every model once, in the environment of the product, and writes it down; `load` reads it back in the
+`build` trains every model once, in the environment of the product, by the `fit` of `benchmarks/answers`, and writes it
+down; `load` reads it back in the
 environment of any peer. XGBoost travels as its own JSON, the forest as a joblib file. `load` predicts the rows again
 and refuses a model that does not answer as it did where it was trained.
 """
@@ -51,8 +52,7 @@ class Case:
 def build(folder: Path) -> None:
     """Write every data set and model."""
     import joblib
-    from sklearn.ensemble import RandomForestClassifier
-    from xgboost import XGBClassifier
+    from tables import fit
 
     folder.mkdir(parents=True, exist_ok=True)
     for data in DATA:
@@ -60,9 +60,8 @@ def build(folder: Path) -> None:
         rng = np.random.default_rng(0)
         near = rest[rng.integers(len(rest), size=MANY)]
         many = np.clip(near + rng.normal(0, 0.1, near.shape), train.min(axis=0), train.max(axis=0))
-        boosted = XGBClassifier(n_estimators=100, random_state=0).fit(train, labels)
+        boosted, forest = (fit(kind, train, labels, 0) for kind in MODELS)
         boosted.save_model(folder / f"{data}-xgboost.json")
-        forest = RandomForestClassifier(100, random_state=0).fit(train, labels)
         joblib.dump(forest, folder / f"{data}-forest.joblib")
         answers = {"xgboost": boosted.predict_proba(rest[:ROWS]), "forest": forest.predict_proba(rest[:ROWS])}
         np.savez(folder / f"{data}.npz", train=train, labels=labels, rows=rest[:ROWS], many=many, **answers)

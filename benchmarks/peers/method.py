@@ -17,14 +17,11 @@ Explain = Callable[[np.ndarray], "np.ndarray | None"]
 class Method:
     """`prepare(case)` fits and returns row -> counterfactual; `batch(case)` the same for many rows at once.
 
-    rows: how many of the held-back rows. rounds: how often the whole is measured; slow methods once. many: also time a
-    thousand rows in one call. A function that counts its predict calls says how many as its attribute `calls`, and one
-    that proves answers whether the last is proved to be the best as `proved`.
+    many: also time a thousand rows in one call. A function that counts its predict calls says how many as its attribute
+    `calls`, and one that proves answers whether the last is proved to be the best as `proved`.
     """
 
     name: str
     prepare: Callable[[Case], Explain]
     batch: Callable[[Case], Explain] | None = None
-    rows: int = 20
-    rounds: int = 3
     many: bool = False

@@ -42,4 +42,4 @@ def _prepare(case: Case) -> Explain:
     return explain
 
 
-METHODS = (Method("alibi L1+L2+proto", _prepare, rows=3, rounds=1),)
+METHODS = (Method("alibi L1+L2+proto", _prepare),)

@@ -54,4 +54,4 @@ def _with(method: str) -> Callable[[Case], Explain]:
     return prepare
 
 
-METHODS = tuple(Method(f"DiCE {name}", _with(name), rows=5, rounds=1) for name in ("random", "genetic"))
+METHODS = tuple(Method(f"DiCE {name}", _with(name)) for name in ("random", "genetic"))

@@ -1,9 +1,8 @@
-"""Ours: with its default settings, as close as possible, with few changes, and close to the class without polish."""
+"""Ours: its presets with the model, the same on the model as a plain function, and under the peers' own objectives."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from cases import BETA, Case
@@ -12,11 +11,12 @@ from method import PROOF_SECONDS, Explain, Method
 from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
 
 PACKAGES = ("cfproto-plugin", "numpy", "scikit-learn", "xgboost-cpu")
+FUNCTION = ", function"
 
 
-def _with(search: SearchConfig) -> Callable[[Case], Explain]:
+def _with(search: SearchConfig, function: bool = False) -> Callable[[Case], Explain]:
     def prepare(case: Case) -> Explain:
-        explainer = CounterfactualExplainer(case.model, search=replace(search, beta=BETA)).fit(case.train)
+        explainer = CounterfactualExplainer(case.proba if function else case.model, search=search).fit(case.train)
 
         def explain(rows: np.ndarray) -> np.ndarray:
             e = explainer.explain(rows, progress=False)
@@ -26,10 +26,6 @@ def _with(search: SearchConfig) -> Callable[[Case], Explain]:
         return explain
 
     return prepare
-
-
-def _method(name: str, search: SearchConfig, many: bool = False) -> Method:
-    return Method(name, _with(search), batch=_with(search), many=many)
 
 
 def _proving(case: Case) -> Explain:
@@ -45,10 +41,26 @@ def _proving(case: Case) -> Explain:
     return explain
 
 
+SETTINGS = {
+    "ours": SearchConfig(),
+    "ours, close": SearchConfig.close(),
+    "ours, few": SearchConfig.few(),
+    "ours, few, no floors": SearchConfig.close(few_changes=3.0),  # columns alone, as NICE sparsity counts them
+    "ours, typical": SearchConfig.typical(),
+    "ours, stable": SearchConfig.stable(),
+    "ours, close, beta=10": SearchConfig.close(beta=10.0),  # L1, the objective of treecf and NICE proximity
+    "ours, theta=100": SearchConfig.close(theta=100.0),  # alibi's objective
+}
+AS_FUNCTIONS = ("ours", "ours, close", "ours, few", "ours, close, beta=10")
+
 METHODS = (
-    _method("ours, no polish", SearchConfig.close(theta=5.0, polish=False), many=True),
-    _method("ours", SearchConfig(), many=True),
-    _method("ours, close", SearchConfig.close(), many=True),
-    _method("ours, few_changes=1", SearchConfig.close(few_changes=1.0)),
-    Method("ours, certify", _proving, rows=10, rounds=1),
+    *(
+        Method(name, _with(search), batch=_with(search), many=name == "ours, close")
+        for name, search in SETTINGS.items()
+    ),
+    *(
+        Method(name + FUNCTION, _with(SETTINGS[name], function=True), batch=_with(SETTINGS[name], function=True))
+        for name in AS_FUNCTIONS
+    ),
+    Method("ours, certify", _proving),
 )

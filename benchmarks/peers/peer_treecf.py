@@ -62,5 +62,5 @@ def _batch(case: Case) -> Explain:
 
 METHODS = (
     Method("treecf", _with(), batch=_batch, many=True),
-    Method("treecf exact", _with(backend="exact", time_budget_s=PROOF_SECONDS), rows=10, rounds=1),
+    Method("treecf exact", _with(backend="exact", time_budget_s=PROOF_SECONDS)),
 )

@@ -8,54 +8,66 @@ from pathlib import Path
 from typing import Any
 
 from claims import SHORT, compare
-from scores import middle
+from scores import mean, middle
 
 MODELS = {"xgboost": "XGBoost", "forest": "random forest"}
-MEASURES = {"en": "EN = 0.1·L1 + L2", "l0": "L0, features changed", "nn5": "5NN, distance to the new class"}
+MEASURES = {"en": "EN = 0.1·L1 + L2", "l0": "L0, columns changed", "survival": "refitted models that agree"}
+VERDICTS = {"ours": "ours", "even": "no difference", "peer": "**the peer**"}
 
 INTRODUCTION = """# Side by side with other libraries
 
-Written by `make bench-peers`. The same models, the same held-back rows, standardised data, 100 trees. EN = 0.1·L1 + L2
-is the distance to the row, L0 how many features changed, 5NN the mean distance to the five nearest training rows that
-the model gives the new class; lower is better in all three. All are medians over the rows with a valid counterfactual;
-valid means that the model, asked again, gives another class. Twenty rows; because they are slow, ten for treecf's exact
-backend and for `certify="optimal"`, five for DiCE, three for alibi. `ms` is one row alone, `batch` per row of one call
-with all twenty. Medians of fewer rows are medians of other rows: methods with unequal numbers of rows are compared in
-the last section, over the rows that both have. `proved`: of how many rows the answer is proved to be the best there is,
-within 20 s each; each library by its own objective, EN for ours.
+Written by `make bench-peers`, which goes on where it was stopped. [Breadth](breadth.md) has fewer settings on more
+tables.
 
-The digits are even against odd on 4x4 block means, a second binary problem for the libraries that know two classes
-only. Everything ran on one thread of a shared two-core machine (`OMP_NUM_THREADS=1`, and likewise for Rust and
-TensorFlow): times compare within this page, not with other machines. Ours, NICE and treecf took turns in three rounds,
-and their times are medians of the rounds. NICE and treecf measure distances in standard deviations here, as EN does,
-which gives them a lower EN than their defaults on Breast Cancer; alibi runs 500 iterations, half its default. What NICE
-none returns is a training row, so that one of its own five neighbours is itself. The constants of our polishing were
-chosen on [other cases](benchmarks.md), after a first choice on these; where our path begins without polishing was
-chosen here, which the peers' settings were not, and what is left of that elsewhere is in [decisions](decisions.md).
+Every tool explains the same twenty held-back rows of the same models, on standardised data. XGBoost has 100 trees of
+depth 4, the forest 100 trees. A row may take {row:g} s of processor time, all rows of a method {cell:g} s; rows that a
+tool did not begin for lack of time are missing in the first column (`18 of 18, cut`), and two tools are compared on the
+rows that both solved. The digits are even against odd on 4x4 block means, a second binary problem for treecf, which
+knows two classes only.
 
-{settings}
+- **What each tool is given.** treecf reads the trees, and so does ours. NICE, DiCE and alibi get the model as a
+  function from rows to probabilities; the lines `function` are ours with that function and nothing else.
+- **By what they are judged.** `L1`, `L2` and `EN` = 0.1·L1 + L2 measure the distance to the row in standard
+  deviations, `L0` counts changed columns, `5NN` is the mean distance to the five nearest training rows that the model
+  gives the new class, `outliers` the share that the local outlier factor calls outliers of the new class (20
+  neighbours), `typical` the median p-value that `e.typicality` reports, `refits` the mean share of ten models, fitted
+  to bootstraps of the training rows with other seeds, that give the claimed class. L1, L2, EN, L0 and 5NN are medians.
+  `valid` means that the model, asked again, gives another class.
+- **Each tool under its own objective.** treecf and NICE proximity minimise L1: `beta=10` is `close(beta=10)`, which in
+  effect minimises L1 too. NICE sparsity counts columns (`few`; `no floors` is without its wishes for
+  typicality and stability, which NICE does not have), NICE plausibility lowers the error of an autoencoder,
+  here a small network on the standardised rows, and alibi minimises EN plus 100 times the squared distance to the
+  prototype (`theta=100`). DiCE random samples and then undoes changes, DiCE genetic mixes training rows.
+- **Proofs.** `proved`: of how many rows the answer is proved to be the best there is, within 20 s each: treecf exact by
+  its own L1, `certify` by EN. An answer of treecf exact that is not proved is the best it found in that time.
+- **Times.** `ms` is the mean processor time of one row alone, `batch` that per row of one call with all twenty. All on
+  one thread of a two-core machine that was busy with other work: they are rough, and compare within this page only.
+- **Settings of the peers.** NICE and treecf measure distances in standard deviations, as EN does, which gives them a
+  lower EN than their defaults. With three classes NICE proximity and plausibility are told the class of their own
+  nearest unlike row, DiCE the second most likely one: they need to be told. alibi searches in standard deviations, with
+  500 iterations, half its default. What NICE none returns is a training row, so one of its five neighbours is itself.
 
-![Time against EN, L0 and 5NN](pictures/peers.png)
+{missing}
+
+![Time against EN, L0 and the agreement of refitted models](pictures/peers.png)
 """
+PAIRED = """Means over the `n` rows that both were given and solved; `difference` is ours minus the peer's, with the
+95 % interval of the mean (rows resampled). Of times: ours divided by the peer's."""
 
 
-NOW = """`ours` is the default, `ours, close` the preset of that name, which asks for nothing but the nearest row, as
-most peers do; `ours, few_changes=1` is the same with a price on changes, `ours, certify` the same with proofs, and
-`ours, no polish` the path from theta = 5."""
-BEFORE = """Measured before the search got its present objective and floors, with settings that do what those of the
-same name do now: `ours, close` is `SearchConfig.close()`, which asks for nothing but the nearest row, as most peers do,
-`ours, few_changes=1` the same with a price on changes, `ours, no polish` the path from theta = 5. The defaults of today
-lie farther from the row and are compared with `close()` in [choosing settings](settings.md). `ours, certify`, which is
-`SearchConfig.close(certify="optimal")`, and `treecf exact` were measured later than the others, on a busier machine."""
-
-RULE = "Medians over the rows that both were given and solved; nothing holds where ours left a row without an answer."
+def missing(cases: dict[str, int]) -> str:
+    """Which methods were not measured in all six cases."""
+    if not cases:
+        return "Every method was measured in all six cases."
+    words = ", ".join(f"{method} ({count})" for method, count in cases.items())
+    return f"Not measured yet, with the number of cases of six: {words}."
 
 
 def number(value: float | None) -> str:
     """Three digits, without an exponent."""
     if value is None or isnan(value):
         return "-"
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def markdown(head: list[str], body: list[list[str]]) -> str:
@@ -66,18 +78,22 @@ def markdown(head: list[str], body: list[list[str]]) -> str:
 def entry(line: dict[str, Any]) -> list[str]:
     """One method in a table of methods."""
     if "error" in line:
-        return [line["method"], "refuses", *["-"] * 6, line["error"].replace("|", "/")]
-    medians = [number(middle(line[name])) for name in ("en", "l0", "nn5")]
-    valid = f"{sum(line['valid'])} of {len(line['valid'])}"
+        return [line["method"], "refuses", *["-"] * 11, line["error"].replace("|", "/")]
+    medians = [number(middle(line[name])) for name in ("l1", "l2", "en", "l0", "nn5")]
+    outliers, refits = (f"{100 * mean(line[name]):.0f} %" for name in ("outlier", "survival"))
+    asked = len(line["valid"])
+    valid = f"{sum(line['valid'])} of {asked}" + (", cut" if asked < line["of"] else "")
     proved = f"{sum(line['proved'])} of {len(line['proved'])}" if "proved" in line else "-"
-    times = [number(middle(line["ms"])), number(line.get("batch_ms"))]
-    return [line["method"], valid, *times, *medians, proved, ""]
+    times = [number(mean(line["cpu"])), number(line.get("batch_ms"))]
+    why = "; ".join(error for error in line["errors"] if error).replace("|", "/")
+    return [line["method"], valid, *times, *medians, outliers, number(middle(line["typicality"])), refits, proved, why]
 
 
 def methods(lines: list[dict[str, Any]]) -> list[str]:
     """One table per data set and model; the last column only where somebody refuses."""
+    head = ["method", "valid", "ms", "batch", "L1", "L2", "EN", "L0", "5NN", "outliers", "typical", "refits", "proved"]
+    head.append("why")
     parts = []
-    head = ["method", "valid", "ms", "batch", "EN", "L0", "5NN", "proved", "why"]
     for (data, model), group in groupby(lines, key=lambda line: (line["data"], line["model"])):
         body = [entry(line) for line in group]
         width = len(head) if any(row[-1] for row in body) else len(head) - 1
@@ -86,15 +102,30 @@ def methods(lines: list[dict[str, Any]]) -> list[str]:
     return parts
 
 
-def comparisons(lines: list[dict[str, Any]]) -> list[str]:
-    """What holds and what does not, per case."""
+def summary(found: list[dict[str, Any]]) -> list[str]:
+    """In how many cases who is better, beyond the interval."""
     body = []
-    for claim, group in groupby(compare(lines), key=lambda one: one["claim"]):
-        for at, one in enumerate(group):
-            holds = "yes" if one["holds"] else "**no**"
-            body.append([claim if at == 0 else "", one["case"], number(one["ours"]), number(one["peer"]), holds])
-    table = markdown(["claim", "case", "ours", "peer", "holds"], body)
-    return ["## What holds", "", RULE, "", table, ""]
+    for (what, mine, peer), group in groupby(found, key=lambda one: (one["what"], one["mine"], one["peer_name"])):
+        verdicts = [one["verdict"] for one in group]
+        body.append([what, mine, peer, *(str(verdicts.count(each)) for each in VERDICTS)])
+    head = ["what", "ours", "peer", "ours is better in", "no difference", "the peer is better in"]
+    about = "Cases of six, beyond the 95 % interval of the paired difference."
+    return ["## Who is better", "", about, "", markdown(head, body), ""]
+
+
+def comparisons(found: list[dict[str, Any]]) -> list[str]:
+    """Every pair in every case."""
+    parts = ["## Every pair", "", PAIRED, ""]
+    head = ["ours", "peer", "case", "n", "mean of ours", "of the peer", "difference", "better"]
+    for what, group in groupby(found, key=lambda one: one["what"]):
+        body = []
+        for one in group:
+            case = f"{SHORT[one['data']]}, {MODELS[one['model']]}"
+            middle_, low, high = map(number, one["difference"])
+            values = [number(one["ours"]), number(one["peer"]), f"{middle_} ({low} to {high})"]
+            body.append([one["mine"], one["peer_name"], case, str(one["n"]), *values, VERDICTS[one["verdict"]]])
+        parts += [f"### {what}", "", markdown(head, body), ""]
+    return parts
 
 
 def thousand(lines: list[dict[str, Any]]) -> list[str]:
@@ -102,22 +133,24 @@ def thousand(lines: list[dict[str, Any]]) -> list[str]:
     body = []
     for line in lines:
         if "many_ms" in line:
-            alone, many = middle(line["ms"]), line["many_ms"]
+            alone, many = mean(line["cpu"]), line["many_ms"]
             case = [SHORT[line["data"]], MODELS[line["model"]], line["method"]]
             body.append([*case, number(alone), number(many), number(alone / many)])
+    if not body:
+        return []
     table = markdown(["data", "model", "method", "one row alone, ms", "of a thousand, ms per row", "ratio"], body)
-    return ["## A thousand rows in one call", "", "Held-back rows with a little noise.", "", table, ""]
+    return ["## A thousand rows in one call", "", "Held-back rows with a little noise; processor time.", "", table, ""]
 
 
 def picture(lines: list[dict[str, Any]], file: Path) -> None:
-    """A grid: data sets downwards, measures across; time to the right, lower left is better."""
+    """A grid: data sets downwards, measures across; time to the right."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
     names = list(dict.fromkeys(line["method"] for line in lines))
-    colours = dict(zip(names, mpl.colormaps["tab20"].colors, strict=False))
+    colours = dict(zip(names, [*mpl.colormaps["tab20"].colors, "black", "grey", "gold"], strict=False))
     sets = list(dict.fromkeys(line["data"] for line in lines))
     figure, grid = plt.subplots(len(sets), 3, figsize=(11, 3 * len(sets)), sharex=True, squeeze=False)
     for data, row in zip(sets, grid, strict=True):
@@ -125,7 +158,7 @@ def picture(lines: list[dict[str, Any]], file: Path) -> None:
             for line in (line for line in lines if line["data"] == data and "error" not in line):
                 colour, filled = colours[line["method"]], line["model"] == "xgboost"
                 size = 90 if line["method"].startswith("ours") else 40
-                point = middle(line["ms"]), middle(line[measure])
+                point = mean(line["cpu"]), (mean if measure == "survival" else middle)(line[measure])
                 if all(line["valid"]):
                     axes.scatter(*point, s=size, color=colour if filled else "none", edgecolor=colour, linewidth=1.8)
                 else:
@@ -135,23 +168,22 @@ def picture(lines: list[dict[str, Any]], file: Path) -> None:
             axes.set_title(f"{SHORT[data]}: {title}", fontsize=9, loc="left")
             axes.spines[["top", "right"]].set_visible(False)
     for axes in grid[-1]:
-        axes.set_xlabel("ms, one row alone")
+        axes.set_xlabel("ms of processor time, one row alone")
     handles = [plt.Line2D([], [], marker="o", ls="", color=colours[name], label=name) for name in names]
     handles.append(plt.Line2D([], [], marker="o", ls="", color="grey", label="filled: XGBoost"))
     handles.append(plt.Line2D([], [], marker="o", ls="", color="grey", mfc="none", label="hollow: random forest"))
     handles.append(plt.Line2D([], [], marker="x", ls="", color="grey", label="not every row solved"))
-    figure.tight_layout(rect=(0, 0.07, 1, 1))
+    figure.tight_layout(rect=(0, 0.1, 1, 1))
     figure.legend(handles=handles, loc="lower center", ncol=6, fontsize=8, frameon=False)
     figure.savefig(file, dpi=110)
 
 
 def write(result: dict[str, Any], docs: Path) -> None:
     """The page and the picture."""
-    sets, models = list(SHORT), list(MODELS)
-    lines = sorted(result["lines"], key=lambda line: (sets.index(line["data"]), models.index(line["model"])))
+    lines, limits = result["lines"], result["limits"]
     picture(lines, docs / "pictures" / "peers.png")
     versions = ", ".join(f"{name} {found}" for name, found in result["versions"].items())
-    about = f"{result['date']}, `{result['command']}`; {versions}."
-    settings = NOW if any(line["method"] == "ours" for line in lines) else BEFORE
-    parts = [INTRODUCTION.format(settings=settings), *methods(lines), *thousand(lines), *comparisons(lines), about, ""]
-    (docs / "peers.md").write_text("\n".join(parts))
+    found = compare(lines)
+    introduction = INTRODUCTION.format(row=limits["row"], cell=limits["cell"], missing=missing(result["missing"]))
+    parts = [introduction, *summary(found), *methods(lines), *thousand(lines), *comparisons(found)]
+    (docs / "peers.md").write_text("\n".join([*parts, f"{result['date']}, `make bench-peers`; {versions}.", ""]))

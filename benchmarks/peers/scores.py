@@ -1,55 +1,77 @@
-"""What a counterfactual is judged by, computed in one place for all peers, with the model it was found for.
+"""What the answers of every tool are judged by: the scores of `benchmarks/answers`, and two tools' own objectives.
 
-EN = beta·L1 + L2, the distance to the row; L0, how many features changed; 5NN, the mean distance to the five nearest
-training rows that the model gives the new class. Valid: the model gives it another class than the row.
+ae: the error of the autoencoder that NICE's plausibility was given. j100: alibi's objective here, 0.1·L1 + L2 plus 100
+times the squared distance to the prototype, the training row of the new class that is nearest to the row.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from cases import BETA, Case
+from cases import Case
+from reconstruction import reconstruction
+from score import Scorer
+from tables import Judged
 
-UNCHANGED = 1e-5  # standard deviations; some peers return float32
-
-
-def judge(case: Case, found: list[list[float] | None]) -> dict[str, list[Any]]:
-    """One entry per row; None where there is no valid counterfactual."""
-    own = case.proba(case.rows[: len(found)]).argmax(axis=1)
-    known = case.proba(case.train).argmax(axis=1)
-    scores: dict[str, list[Any]] = {"valid": [], "en": [], "l0": [], "nn5": []}
-    for row, label, answer in zip(case.rows, own, found, strict=False):
-        point = row if answer is None else np.asarray(answer)
-        new = int(case.proba(point[None]).argmax())
-        valid = new != label
-        delta = np.abs(point - row)
-        near = np.sort(np.linalg.norm(case.train[known == new] - point, axis=1))[:5].mean()
-        values = (BETA * delta.sum() + np.square(delta).sum(), int((delta > UNCHANGED).sum()), near)
-        scores["valid"].append(bool(valid))
-        for name, value in zip(("en", "l0", "nn5"), values, strict=True):
-            scores[name].append(float(value) if valid else None)
-    return scores
+THETA = 100.0  # alibi's
+MEASURES = ("l1", "l2", "en", "l0", "nn5", "outlier", "typicality", "survival", "ae", "j100")
+Loss = Callable[[np.ndarray], np.ndarray]
 
 
-def merge(case: Case, rounds: list[dict[str, Any]]) -> dict[str, Any]:
-    """One line from the rounds of one method: times are medians over them, counterfactuals those of the first."""
-    first = rounds[0]
-    line = {name: first[name] for name in ("data", "model", "method")}
-    if "error" in first:
-        return line | {"error": first["error"]}
-    line["ms"] = np.median([one["ms"] for one in rounds], axis=0).tolist()
-    line["calls"] = first["calls"]
-    if None not in first["proved"]:
-        line["proved"] = first["proved"]
-    if "batch_ms" in first:
-        line["batch_ms"] = float(np.median([one["batch_ms"] for one in rounds]))
-    if "many_ms" in first:
-        line["many_ms"] = first["many_ms"]
-    return line | judge(case, first["found"])
+def scorer_of(case: Case) -> tuple[Scorer, Loss]:
+    """What judges the answers of a case; learnt once."""
+    judged = Judged(case.data, case.kind, case.model, case.train, case.labels, case.rows)
+    return Scorer(judged), reconstruction(case)
+
+
+def line_of(case: Case, method: str, record: dict[str, Any], scorer: Scorer, loss: Loss) -> dict[str, Any]:
+    """One method on one case: its scores row by row, its times and its errors."""
+    line = {"data": case.data, "model": case.kind, "method": method, "of": len(case.rows)}
+    cells = record["cells"]
+    if not any(answer is not None for answer in cells):
+        return line | {"error": next(error for error in record["errors"] if error)}
+    scores = scorer(cells)
+    x = np.array([row if answer is None else answer for row, answer in zip(case.rows, cells, strict=False)], float)
+    own = {"ae": loss(x), "j100": scores_of_alibi(scorer, x, np.array(scores["en"], float))}
+    scores |= {
+        name: [float(v) if ok else None for v, ok in zip(values, scores["valid"], strict=True)]
+        for name, values in own.items()
+    }
+    line |= {"valid": scores["valid"], **{name: short(scores[name]) for name in MEASURES}}
+    line |= {name: short(record[name]) for name in ("ms", "cpu")}
+    line["errors"] = sorted(set(filter(None, record["errors"])))
+    line |= {name: record[name] for name in ("calls", "proved") if None not in record[name]}
+    return line | {name: record[name] for name in ("batch_ms", "many_ms") if name in record}
+
+
+def scores_of_alibi(scorer: Scorer, x: np.ndarray, en: np.ndarray) -> np.ndarray:
+    """(n,) its objective, with the prototype of the class that the model gives the answer."""
+    from scipy.spatial.distance import cdist
+
+    judged, found = scorer.judged, np.full(len(x), np.nan)
+    label = np.asarray(judged.model.predict(x))
+    z, rows = scorer.standardised(x), scorer.standardised(judged.rows[: len(x)])
+    for each in np.intersect1d(label, judged.given):
+        known, here = scorer.z[judged.given == each], label == each
+        prototype = known[cdist(rows[here], known).argmin(axis=1)]
+        found[here] = en[here] + THETA * np.square(z[here] - prototype).sum(axis=1)
+    return found
+
+
+def short(values: list[Any]) -> list[Any]:
+    """Six digits are enough for a result file."""
+    return [None if value is None else float(f"{value:.6g}") for value in values]
 
 
 def middle(values: list[Any]) -> float:
     """The median over the rows that have a value."""
     known = [value for value in values if value is not None]
     return float(np.median(known)) if known else float("nan")
+
+
+def mean(values: list[Any]) -> float:
+    """Over the rows that have a value."""
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else float("nan")

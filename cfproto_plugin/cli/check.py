@@ -142,7 +142,7 @@ def _function(target: str) -> Any:
     try:
         found: Any = importlib.import_module(module)
     except Exception as error:
-        raise CannotRunError(f"{module} cannot be imported: {_in_words(error)}") from error
+        raise CannotRunError(f"{module} cannot be imported: {_in_words(error)}{_elsewhere(module, error)}") from error
     folder = folder_of(found)
     for part in name.split("."):
         if not hasattr(found, part):
@@ -151,6 +151,16 @@ def _function(target: str) -> Any:
     if not callable(found):
         raise CannotRunError(f"{target} is {type(found).__name__}; expected a function without arguments")
     return found
+
+
+def _elsewhere(module: str, error: Exception) -> str:
+    """Where to run the command if the module itself was not found."""
+    if not isinstance(error, ModuleNotFoundError) or not f"{module}.".startswith(f"{error.name}."):
+        return ""
+    file = f"{module.replace('.', '/')}.py"
+    return (
+        f"\n  It is looked for in the current folder, too: run the command in the plugin's folder, the one with {file}"
+    )
 
 
 def _functions(module: Any) -> str:

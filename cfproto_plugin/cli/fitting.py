@@ -113,6 +113,7 @@ def explainer_options(command: _Command) -> _Command:
 def fitted(given: Mapping[str, Any]) -> tuple[CounterfactualExplainer, Any]:
     """An explainer that has seen the training table, and the rows to explain if they are given."""
     from cfproto_plugin.explainer import CounterfactualExplainer
+    from cfproto_plugin.search.training import ON_CATEGORIES
 
     rules, settings = rule_files.read_rules(given["rules"])
     search = rule_files.make_search(settings, given)
@@ -142,11 +143,10 @@ def fitted(given: Mapping[str, Any]) -> tuple[CounterfactualExplainer, Any]:
         if not foreign and not isinstance(error, ModelError):
             raise
         text = f"the model cannot predict the rows of {given['train']}: {reason(error)}" if foreign else str(error)
-        hint = (
-            "If the model was trained on columns of the pandas dtype category, name them with --categorical; "
-            "--categorical auto names all columns of text."
-        )
-        raise InputError(f"{text}\n{hint}" if named != texts else text) from error
+        if named == texts:
+            raise InputError(text) from error
+        hint = f"{ON_CATEGORIES}, name them with --categorical; --categorical auto names all columns of text."
+        raise InputError(f"{text.partition(ON_CATEGORIES)[0].rstrip()}\n{hint}") from error
 
 
 def _tables(given: Mapping[str, Any], model: Any, made: Adapted) -> tuple[Any, Any]:

@@ -212,6 +212,11 @@ class SearchModel:
         return self._adapted.plugin
 
     @property
+    def owner(self) -> str:
+        """What messages call the model's adapter."""
+        return self._adapted.owner
+
+    @property
     def n_classes(self) -> int:
         """How many columns the probabilities have."""
         if self._n_classes is None:

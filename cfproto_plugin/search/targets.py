@@ -167,11 +167,16 @@ def names_for(given: Mapping[Any, str] | tuple[str, ...] | None, classes: Array)
 
 
 def labels_for(target: Any, classes: Array, names: Sequence[str] | None) -> Any:
-    """A target that may use the names of classes, by their labels. A label that is a name, too, stays that label."""
+    """A target that may use the names of classes, by their labels. A label that is a name, too, stays that label.
+
+    A label may be given as a text, as in `names_for`.
+    """
     if names is None or target is None:
         return target
     labels = names_of(classes)
-    by_name = {name: label for name, label in zip(names, labels, strict=True) if name not in labels}
+    by_text = {str(label): label for label in labels if [str(each) for each in labels].count(str(label)) == 1}
+    by_name = by_text | dict(zip(names, labels, strict=True))
+    by_name = {name: label for name, label in by_name.items() if name not in labels}
 
     def labelled(one: Any) -> Any:
         if isinstance(one, Mapping):

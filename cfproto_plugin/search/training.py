@@ -17,9 +17,13 @@ from cfproto_plugin.search.failures import in_words
 from cfproto_plugin.search.fingerprint import Fingerprint
 from cfproto_plugin.search.model import Answer, SearchModel
 from cfproto_plugin.search.noise import Noise, as_margin, noise_of
+from cfproto_plugin.tables.cells import is_loose, listed
 from cfproto_plugin.tables.given import Given
+from cfproto_plugin.tables.numerals import all_read_as_numbers
 
 log = logging.getLogger(__name__)
+ON_CATEGORIES = "If the model was trained on columns of the pandas dtype category"  # begins the advice on them
+_LISTED = 5  # columns in an advice
 _COMPARED = 64  # training rows near the boundary that are recomputed, to see how far that is from the model
 
 
@@ -71,7 +75,7 @@ def _asked_again(fingerprint: Fingerprint, model: SearchModel) -> Answer:
     except CfprotoError:
         raise
     except Exception as error:
-        raise _raised(error, "rows of the training data", model.plugin) from error
+        raise _raised(error, "rows of the training data", model) from error
 
 
 def training_answer(model: SearchModel, table: Array) -> Answer:
@@ -80,9 +84,12 @@ def training_answer(model: SearchModel, table: Array) -> Answer:
         (proba, decision), _ = model.strictly(table, np.arange(len(table)))
     except Exception as error:
         _check_without_missing(model, table, error)
+        advice = _advice_on_texts(model)
+        if isinstance(error, ModelError) and advice:
+            raise ModelError(f"{str(error).rstrip('.')}. {advice}", plugin=error.plugin) from error
         if isinstance(error, CfprotoError):
             raise
-        raise _raised(error, "the training rows", model.plugin) from error
+        raise _raised(error, "the training rows", model) from error
     bad = np.flatnonzero(np.isnan(proba).any(axis=1))
     if len(bad):
         raise model.no_number(proba[bad[0]], f"row {bad[0]} of the training data")
@@ -101,7 +108,7 @@ def _check_without_missing(model: SearchModel, table: Array, error: Exception) -
         raise
     except Exception as another:
         where = "the training rows, also without those that have missing values"
-        raise _raised(another, where, model.plugin) from another
+        raise _raised(another, where, model) from another
     row, at = np.argwhere(missing)[0].tolist()
     raise InputError(
         f"row {row} of the training data is NaN in column {model.space.columns.describe(at)}, and the model does "
@@ -111,13 +118,45 @@ def _check_without_missing(model: SearchModel, table: Array, error: Exception) -
     ) from error
 
 
-def _raised(error: Exception, where: str, plugin: str | None) -> ModelError:
-    """An error of the model's own in our words."""
+def _raised(error: Exception, where: str, model: SearchModel) -> ModelError:
+    """An error of the model's own in our words, and what it may come from."""
     return ModelError(
-        f"the model raised {in_words(error)} for {where}; expected probabilities (n, k). Try it on a few of these "
-        "rows yourself.",
-        plugin=plugin,
+        f"the model raised {in_words(error)} for {where}; expected probabilities (n, k). {_advice(model)}",
+        plugin=model.plugin,
     )
+
+
+def _advice(model: SearchModel) -> str:
+    """What to do about a model that raises: it may have got an array where it takes frames."""
+    columns = model.space.columns
+    if columns.names is None or columns.frames:
+        return f"Try it on a few of these rows yourself. {_advice_on_texts(model)}".rstrip()
+    return (
+        f"The training data is a DataFrame, and {model.owner} was given the array of its numbers: if the model takes a "
+        "DataFrame, write accepts_frames = True in the adapter. Else try it on a few of these rows yourself, as an "
+        "array."
+    )
+
+
+def _advice_on_texts(model: SearchModel) -> str:
+    """What to do if the model fails because of columns of text; nothing if there are none."""
+    columns = model.space.columns
+    texts = {
+        attribute.name: attribute.levels
+        for attribute in columns.categories.values()
+        if columns.dtypes is not None and not attribute.group and is_loose(columns.dtypes[attribute.sources[0]])
+    }
+    numerals = [name for name, levels in texts.items() if all_read_as_numbers(levels)]
+    others = [name for name in texts if name not in numerals]
+    found = []
+    if numerals:
+        which = "Column" if len(numerals) == 1 else "Columns"
+        hold = "holds" if len(numerals) == 1 else "hold"
+        found.append(f"{which} {listed(numerals)} {hold} text that reads as numbers: convert by pd.to_numeric.")
+    if others:
+        dtypes = ", ".join(f"{name!r}: 'category'" for name in others[:_LISTED]) + ", ..." * (len(others) > _LISTED)
+        found.append(f"{ON_CATEGORIES}, convert columns of text as in training: X.astype({{{dtypes}}}).")
+    return " ".join(found)
 
 
 def _noise(adapter: Adapted, model: SearchModel, train: Array, answer: Answer) -> tuple[tuple[str, Noise], ...]:

@@ -61,6 +61,11 @@ class Columns:
     def learn(cls, data: Any, features: Features, *, accepts_frames: bool) -> tuple[Columns, Given]:
         """Find the categories; return the columns and the training rows, which can all be read."""
         data = in_memory(data)
+        if type(data).__name__ == "Series":
+            raise InputError(
+                f"the training data is a Series of {len(data)} values; expected a table of columns, such as a "
+                "DataFrame. The labels are not needed: the model says them."
+            )
         rows = opened(data, None, None, library_of(data))
         frame = is_frame(rows)
         raw: Any = rows if frame else as_array(rows)

@@ -269,13 +269,18 @@ class _Reader:
 
     def unknown(self, name: str) -> ConfigError:
         meant = did_you_mean(name, self.names)
-        for at, attribute in self.columns.categories.items():
-            if name in map(str, attribute.levels):
-                meant = f" It is a category of {self.columns.describe(at)}: write it in quotes, {name!r}."
+        of = [at for at, attribute in self.columns.categories.items() if name in map(str, attribute.levels)]
+        if of:
+            at = max(of, key=lambda at: self._length_in_text(str(self.columns.attributes[at].name)))
+            meant = f" It is a category of {self.columns.describe(at)}: write it in quotes, {name!r}."
         return ConfigError(
             f"relation {self.text!r} names column {name!r}, which is not there.{meant} There are: {listed(self.names)}",
             column=name,
         )
+
+    def _length_in_text(self, name: str) -> int:
+        """How long the name of a column is if the relation holds it, else 0: of several that fit, it is the longest."""
+        return len(name) if name in self.text else 0
 
 
 _MULTIPLY = "Multiply both sides instead, or pass a function."

@@ -11,6 +11,7 @@ from cfproto_plugin.errors import InputError
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.tables.attributes import Attribute
 from cfproto_plugin.tables.cells import as_floats, as_numbers, codes_of, column_of, is_frame
+from cfproto_plugin.tables.numerals import all_read_as_numbers, reads_as_number
 
 if TYPE_CHECKING:
     from cfproto_plugin.tables.columns import Columns
@@ -77,13 +78,31 @@ def _part(
 
 def _numbers(column: Any, name: Any, errors: dict[int, InputError]) -> Array:
     floats, bad = as_floats(column)
+    if bad.any():
+        _refuse_numerals(column, name, bad, floats)
     for row in np.flatnonzero(bad).tolist():
-        text = (
-            f"holds {_cell(column, row)} in column {name!r}, which is not a number; it is a column of numbers: correct "
-            "the cell, or name the column in Features(categorical=...) before fit"
+        cell = column.iloc[row] if hasattr(column, "iloc") else column[row]
+        what = (
+            "text that reads as a number: convert it by pd.to_numeric"
+            if reads_as_number(cell)
+            else (
+                "which is not a number; it is a column of numbers: correct the cell, or name the column in "
+                "Features(categorical=...) before fit"
+            )
         )
-        _note(errors, row, text, name)
+        _note(errors, row, f"holds {_cell(column, row)} in column {name!r}, {what}", name)
     return floats
+
+
+def _refuse_numerals(column: Any, name: Any, bad: Array, floats: Array) -> None:
+    """One error for a column of numbers that came as text: no row of it can be read, and all for the same reason."""
+    if np.isnan(floats).all() and all_read_as_numbers(column[bad].tolist()):
+        first = int(np.flatnonzero(bad)[0])
+        raise InputError(
+            f"column {name!r} holds text that reads as numbers, such as {_cell(column, first)}; expected numbers: "
+            f"convert the column by pd.to_numeric",
+            column=name,
+        )
 
 
 def _group(raw: Any, attribute: Attribute, errors: dict[int, InputError]) -> Array:

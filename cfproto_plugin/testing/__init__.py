@@ -45,6 +45,7 @@ from cfproto_plugin.testing.listing import checks, examine
 from cfproto_plugin.testing.loading import loading_imports_no_framework
 from cfproto_plugin.testing.optional import (
     a_batch_of_max_rows_is_predicted,
+    a_frame_and_the_array_of_its_numbers_agree,
     columns_of_a_frame_may_come_in_any_order,
     feature_names_are_distinct_and_one_for_each_column,
     labels_are_columns_of_predict,
@@ -90,6 +91,7 @@ __all__ = [
     "a_category_is_at_no_distance_from_itself",
     "a_category_without_rows_works",
     "a_column_with_one_category_works",
+    "a_frame_and_the_array_of_its_numbers_agree",
     "a_table_without_numbers_works",
     "adapter_checks",
     "check_adapter",

@@ -13,6 +13,7 @@ from cfproto_plugin.protocols import Array, GradientAdapter, ModelAdapter, Role
 from cfproto_plugin.testing.kit import Check, bind, predict, require, require_close, required, run_all
 from cfproto_plugin.testing.optional import (
     a_batch_of_max_rows_is_predicted,
+    a_frame_and_the_array_of_its_numbers_agree,
     columns_of_a_frame_may_come_in_any_order,
     feature_names_are_distinct_and_one_for_each_column,
     labels_are_columns_of_predict,
@@ -21,6 +22,7 @@ from cfproto_plugin.testing.optional import (
     optional_members_are_of_the_right_kind,
     quick_gives_what_predict_gives,
     trees_give_what_predict_gives,
+    why_no_array,
 )
 from cfproto_plugin.testing.thresholds import (
     output_is_constant_between_neighbouring_thresholds,
@@ -69,6 +71,7 @@ def adapter_checks(
     no_trees = transform or frame or ("" if _has(lambda: known.trees) else "the adapter has no trees()")
     no_names = "" if known.feature_names is not None else "the adapter has no feature_names"
     no_order = no_names or ("" if frame or known.accepts_frames else "the adapter takes no DataFrames")
+    no_array = why_no_array(known, x)
     no_vjp = frame or ("" if known.vjp is not None else "the adapter has no vjp(x)")
     no_splits = frame or ("" if _has(lambda: known.thresholds) else "the adapter has no thresholds()")
     unknown = "the model was not given" if model is None else ""
@@ -91,6 +94,7 @@ def adapter_checks(
         bind(a_batch_of_max_rows_is_predicted, adapter, x.copy(), atol=atol, skipped=no_limit),
         bind(feature_names_are_distinct_and_one_for_each_column, adapter, x.copy(), skipped=no_names),
         bind(columns_of_a_frame_may_come_in_any_order, adapter, x.copy(), atol=atol, skipped=no_order),
+        bind(a_frame_and_the_array_of_its_numbers_agree, adapter, x.copy(), atol=max(atol, 1e-5), skipped=no_array),
         bind(pullback_agrees_with_random_direction_differences, adapter, x.copy(), atol=atol, skipped=no_vjp),
         bind(trees_give_what_predict_gives, adapter, x.copy(), atol=max(atol, 1e-5), skipped=no_trees),
         bind(thresholds_are_sorted_for_every_column, adapter, x.copy(), skipped=no_splits),

@@ -11,6 +11,7 @@ from cfproto_plugin.helpers.probabilities import SUM_TOLERANCE
 from cfproto_plugin.plugins import Adapted
 from cfproto_plugin.plugins.members import splits_of_trees
 from cfproto_plugin.protocols import Array
+from cfproto_plugin.tables.cells import is_category, is_frame
 from cfproto_plugin.testing.kit import in_batches, predict, require, require_close, required
 
 _MOST_ROWS = 10_000  # of a batch of max_rows
@@ -109,6 +110,30 @@ def columns_of_a_frame_may_come_in_any_order(adapter: Any, x: Any, *, atol: floa
     for order, what in ((columns[::-1], "reversed"), (columns[1:] + columns[:1], "moved by one")):
         turned = predict(adapter, frame[order])
         require_close(turned, predict(adapter, frame), atol, f"a frame with its columns {what} differs")
+
+
+def a_frame_and_the_array_of_its_numbers_agree(adapter: Any, x: Any, *, atol: float = 1e-5) -> None:
+    """An adapter without `accepts_frames` is handed arrays by `fit` where every column of a frame holds numbers."""
+    what = "fit hands an array to an adapter without accepts_frames if all columns of a DataFrame hold numbers"
+    advice = "write accepts_frames = True in the adapter if its model takes frames"
+    try:
+        found = predict(adapter, x.to_numpy(dtype=np.float64, na_value=np.nan))
+    except Exception as error:
+        raise AssertionError(
+            f"predict takes the frame and raises {type(error).__name__}: {error} for the array of its numbers; {what}: "
+            f"{advice}"
+        ) from error
+    require_close(found, predict(adapter, x), atol, f"a frame and the array of its numbers differ; {what}: {advice}")
+
+
+def why_no_array(known: Adapted, x: Any) -> str:
+    """Why `fit` would not hand these rows of an example to the adapter as an array; nothing if it would."""
+    if not is_frame(x):
+        return "the rows are an array"
+    if known.accepts_frames:
+        return "the adapter has accepts_frames: it gets DataFrames"
+    others = [name for name, dtype in zip(x.columns, x.dtypes, strict=True) if is_category(dtype)]
+    return f"column {others[0]!r} holds no numbers: the adapter gets DataFrames" if others else ""
 
 
 def _at_thresholds(rows: Array, splits: list[Array]) -> Array:

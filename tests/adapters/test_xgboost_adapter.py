@@ -223,6 +223,23 @@ def test_categorical_frame_is_passed_through_in_any_order(categorical, colours):
     assert np.array_equal(adapter.predict(rows[["size", "colour"]]), categorical.predict_proba(rows))
 
 
+def test_fit_on_text_says_to_make_it_a_category_as_in_training(categorical, colours):
+    rows = colours[0].astype({"colour": object})
+    expected = r"convert columns of text as in training: X\.astype\(\{'colour': 'category'\}\)"
+    with pytest.raises(ModelError, match=expected):
+        CounterfactualExplainer(categorical).fit(rows)
+    CounterfactualExplainer(categorical).fit(colours[0])
+
+
+def test_fit_on_numbers_stored_as_text_says_to_make_them_numbers(named, frame):
+    texts = frame.astype({NAMES[0]: str})
+    with pytest.raises(
+        ModelError, match=f"Column '{NAMES[0]}' holds text that reads as numbers: .*to_numeric"
+    ) as raised:
+        CounterfactualExplainer(named).fit(texts)
+    assert "category, convert" not in str(raised.value)
+
+
 def test_categorical_frame_with_missing_values_works(categorical, colours):
     rows = colours[0].copy()
     rows.loc[0, "colour"] = None

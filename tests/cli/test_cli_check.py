@@ -126,7 +126,7 @@ def test_every_check_is_a_line_and_all_pass(examples):
     assert "ok       rows are probabilities of at least two classes\n" in result.output
     assert "skipped  pullback agrees with random direction differences: the adapter has no vjp(x)\n" in result.output
     assert "skipped  largest score is the label: the adapter has no labels(x)\n" in result.output
-    assert result.output.splitlines()[-1] == "8 ok, 14 skipped"
+    assert result.output.splitlines()[-1] == "8 ok, 15 skipped"
 
 
 def test_a_failed_check_is_shown_with_its_reason_and_the_status_is_1(examples):
@@ -138,7 +138,7 @@ def test_a_failed_check_is_shown_with_its_reason_and_the_status_is_1(examples):
     (failed,) = (line for line in lines if line.startswith("failed   thresholds are sorted for every column:"))
     assert "no trees" in failed
     assert "ok       output is deterministic" in lines
-    assert lines[-1] == "7 ok, 3 failed, 12 skipped"
+    assert lines[-1] == "7 ok, 3 failed, 13 skipped"
 
 
 def test_json_says_the_same_and_holds_nothing_else(examples):
@@ -195,6 +195,7 @@ def test_role_and_tolerance_can_be_chosen(examples):
         ("number", "cfproto_test_examples:number is int; expected a function without arguments"),
         ("goood", "cfproto_test_examples has no 'goood'; it has Adapter, Broken, Shouting, Holder, good, broken"),
         ("cfproto_test_lost:good", "cfproto_test_lost cannot be imported: ModuleNotFoundError: No module named"),
+        ("lost.test_plugin:example", "run the command in the plugin's folder, the one with lost/test_plugin.py"),
         ("json:", "'json:' names no function; expected MODULE:FUNCTION"),
         (":good", "':good' names no function; expected MODULE:FUNCTION"),
     ],
@@ -256,7 +257,7 @@ def test_the_installed_command_finds_modules_of_the_current_directory(examples, 
         env=os.environ,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "8 ok, 14 skipped"
+    assert done.stdout.splitlines()[-1] == "8 ok, 15 skipped"
 
 
 def test_help_shows_an_example_and_what_the_status_means():

@@ -469,6 +469,7 @@ def test_a_category_the_training_table_had_not_is_named(loans, tmp_path):
 def test_text_columns_become_categories_for_a_model_that_wants_them(loans):
     said = refusal(explain(loans, "categories.json", drop="decision"))
     assert "name them with --categorical" in said
+    assert "astype" not in said  # which is for those who call it from Python
     result = explain(loans, "categories.json", "--categorical", "job,zone,status", drop="decision")
     assert result.exit_code == 0, result.output
 

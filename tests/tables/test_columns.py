@@ -253,8 +253,26 @@ def test_an_unknown_category_follows_the_known_ones_and_is_no_choice(frame):
 @pytest.mark.parametrize("other", [{}, {"c": ["u", "v"]}])
 def test_strings_in_a_column_of_numbers_are_refused(other):
     columns, _ = learn(pd.DataFrame({"a": [1.0, 2.0], **other}))
-    with pytest.raises(InputError, match=r"row 0 holds '1' in column 'a', which is not a number"):
-        read(columns, pd.DataFrame({"a": ["1", "2"], **other}))
+    with pytest.raises(InputError, match=r"row 0 holds 'one' in column 'a', which is not a number"):
+        read(columns, pd.DataFrame({"a": ["one", "2"], **other}))
+
+
+@pytest.mark.parametrize("other", [{}, {"c": ["u", "v", "u"]}])
+@pytest.mark.parametrize("cells", [["7", "11.5", "-1e3"], ["7", None, " 8"]])
+def test_numbers_that_came_as_text_are_refused_once_for_the_column(other, cells):
+    columns, _ = learn(pd.DataFrame({"G2": [1.0, 2.0, 3.0], **other}))
+    expected = r"^column 'G2' holds text that reads as numbers, such as '7'; .* by pd\.to_numeric$"
+    with pytest.raises(InputError, match=expected) as raised:
+        columns.given(pd.DataFrame({"G2": cells, **other}))
+    assert (raised.value.row, raised.value.column) == (None, "G2")
+    assert "categorical" not in str(raised.value)
+
+
+def test_a_single_number_that_came_as_text_is_an_error_of_its_row():
+    columns, _ = learn(pd.DataFrame({"G2": [1.0, 2.0]}))
+    errors = columns.given(pd.DataFrame({"G2": [1.0, "7"]}, dtype=object)).errors
+    assert list(errors) == [1]
+    assert str(errors[1]) == "row 1 holds '7' in column 'G2', text that reads as a number: convert it by pd.to_numeric"
 
 
 def test_complex_numbers_and_arrays_of_dates_are_refused():
@@ -387,3 +405,9 @@ def test_a_row_of_integers_for_a_column_of_decimals_gets_a_whole_counterfactual(
     assert e.counterfactual["a"].tolist() == [1, 1]
     assert e.counterfactual["a"].dtype == np.int64
     assert model(e.counterfactual).argmax(axis=1).tolist() == [1, 1]
+
+
+def test_a_series_is_no_training_data():
+    with pytest.raises(InputError, match=r"is a Series of 486 values; expected a table of columns") as raised:
+        learn(pd.Series(range(486), name="y"))
+    assert len(str(raised.value)) < 200

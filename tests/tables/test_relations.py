@@ -149,3 +149,11 @@ def test_a_relation_holds_in_the_numbers_that_narrow_columns_hold(narrow):
     row = np.array([[-0.22068965517241383, 1.5, 0.0]], dtype=space.columns.dtype)
     assert 1.5 - 1.45 * row[0, 0].astype(np.float32).astype(float) < 1.82  # what is returned in float32
     assert not space.rules.related(row).any()
+
+
+@pytest.mark.parametrize("text", ["Mjob == teacher", "teacher != Mjob"])
+def test_a_category_without_quotes_is_said_to_be_of_the_column_that_is_compared(text):
+    jobs = pd.DataFrame({"job": ["teacher", "x"], "Mjob": ["teacher", "health"], "Fjob": ["teacher", "x"]})
+    columns, _ = Columns.learn(jobs, Features(), accepts_frames=True)
+    with pytest.raises(ConfigError, match="It is a category of 'Mjob': write it in quotes, 'teacher'"):
+        read_relation(text, columns)

@@ -11,9 +11,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cfproto_plugin import AdapterSpec, DistanceSpec, PrototypeSpec, hookimpl, register, testing, unregister
+from cfproto_plugin import (
+    AdapterSpec,
+    CounterfactualExplainer,
+    DistanceSpec,
+    PrototypeSpec,
+    hookimpl,
+    register,
+    testing,
+    unregister,
+)
 from cfproto_plugin.distances import ABDM, MVDM, Mix
-from cfproto_plugin.errors import InputError, NoAdapterError
+from cfproto_plugin.errors import InputError, ModelError, NoAdapterError
 from cfproto_plugin.helpers import softmax, two_columns
 from cfproto_plugin.plugins import Adapted, adapted
 from cfproto_plugin.protocols import Tree, TreeEnsemble
@@ -66,6 +75,24 @@ class Full(Good):
     def scores(self, x):
         y = self.predict(x) * [1, 2, 1]
         return y / y.sum(axis=1, keepdims=True)
+
+
+FRAME = pd.DataFrame(X, columns=["p", "q", "r", "s"])
+
+
+class TakesFramesAlone:
+    """Finds its columns by name, and does not say so by accepts_frames."""
+
+    def predict(self, x):
+        p = 1 / (1 + np.exp(-np.asarray(x["q"] - x["p"])))
+        return np.stack([p, 1 - p], axis=1)
+
+
+class SortsItsFrames(Good):
+    vjp = None
+
+    def predict(self, x):
+        return super().predict(np.asarray(x[["s", "r", "q", "p"]] if hasattr(x, "columns") else x))
 
 
 class QuickIsAnother(Full):
@@ -597,6 +624,7 @@ CLASSES = testing.classes_are_distinct_and_as_many_as_columns
 KINDS = testing.optional_members_are_of_the_right_kind
 NAMES = testing.feature_names_are_distinct_and_one_for_each_column
 PULLBACK = testing.pullback_agrees_with_random_direction_differences
+FRAME_OR_ARRAY = testing.a_frame_and_the_array_of_its_numbers_agree
 SORTED = testing.thresholds_are_sorted_for_every_column
 CONSTANT = testing.output_is_constant_between_neighbouring_thresholds
 QUICK = testing.quick_gives_what_predict_gives
@@ -644,6 +672,12 @@ ADAPTERS = [
     (KINDS, lambda: (member(Good, labels=["a", "b", "c"])(),), r"labels is \['a', 'b', 'c'\], expected a method"),
     (KINDS, lambda: (member(Good, trees=())(),), r"trees is \(\), expected a method"),
     (KINDS, lambda: (member(Good, accepts_frames="no")(),), "accepts_frames is 'no', expected True or False"),
+    (
+        FRAME_OR_ARRAY,
+        lambda: (TakesFramesAlone(), FRAME),
+        "raises IndexError.*accepts_frames = True",
+    ),
+    (FRAME_OR_ARRAY, lambda: (SortsItsFrames(), FRAME), "a frame and the array of its numbers differ.*accepts_frames"),
     (NAMES, on_rows(member(Good, feature_names=("p", "q", "q", "s"))), "feature_names are not distinct"),
     (NAMES, on_rows(member(Good, feature_names=("p", "q"))), "2 feature_names for 4 columns"),
     (QUICK, on_rows(member(Good, quick=lambda self, x: self.predict(x).astype(str))), "quick returned an array of <U"),
@@ -1010,6 +1044,27 @@ def test_frames_are_checked_as_frames():
 
     with pytest.raises(AssertionError, match="changed in place"):
         check_adapter(Writes(), frame)
+
+
+def test_a_frame_of_numbers_is_tried_as_an_array_unless_the_adapter_gets_frames():
+    def skipped(adapter, rows):
+        found = testing.adapter_checks(adapter, rows)
+        return next(check.skipped for check in found if check.name == FRAME_OR_ARRAY.__name__)
+
+    assert skipped(TakesFramesAlone(), FRAME) == ""
+    assert skipped(Full(), FRAME) == "the adapter has accepts_frames: it gets DataFrames"
+    assert skipped(Good(), X) == "the rows are an array"
+    texts = FRAME.assign(t="u")
+    assert skipped(TakesFramesAlone(), texts) == "column 't' holds no numbers: the adapter gets DataFrames"
+
+
+def test_the_error_of_fit_says_that_the_adapter_was_given_an_array():
+    with pytest.raises(ModelError, match=r"was given the array of its numbers.*write accepts_frames = True in the"):
+        CounterfactualExplainer(TakesFramesAlone()).fit(FRAME)
+    CounterfactualExplainer(member(TakesFramesAlone, accepts_frames=True)()).fit(FRAME)
+    with pytest.raises(ModelError, match="Try it on a few of these rows yourself") as raised:
+        CounterfactualExplainer(TakesFramesAlone()).fit(X)
+    assert "accepts_frames" not in str(raised.value)
 
 
 def test_transform_need_not_give_probabilities():
