@@ -7,6 +7,8 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import FixedThresholdClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from cfproto_plugin import CounterfactualExplainer, Explanation, Features, SearchConfig
 from cfproto_plugin.errors import ConfigError, InputError
@@ -186,6 +188,15 @@ def test_models_without_trees_are_refused_with_the_names_of_those_that_have_them
         explainer(SearchConfig(certify="optimal"), model=LogisticRegression().fit(X, Y))
     with pytest.raises(ConfigError, match="certificate needs the trees of the model"):
         explainer(SearchConfig(), model=LogisticRegression().fit(X, Y)).certificate(X[:1])
+
+
+def test_a_pipeline_is_named_and_told_to_encode_before_the_model():
+    model = make_pipeline(StandardScaler(), RandomForestClassifier(3, random_state=0)).fit(X, Y)
+    said = r"has none for sklearn\.pipeline\.Pipeline: its trees split what .*Encode the columns before the model"
+    with pytest.raises(ConfigError, match=said):
+        explainer(SearchConfig(certify="optimal"), model=model)
+    with pytest.raises(ConfigError, match=said):
+        explainer(SearchConfig(), model=model).certificate(X[:1])
 
 
 def test_models_that_decide_by_a_rule_of_their_own_are_refused():
