@@ -168,7 +168,8 @@ class CounterfactualExplainer:
         start = time.perf_counter()
         fitted = require_fitted(self.fitted_)
         check_call(1, time_budget, progress=False)
-        check_certifiable("certificate", fitted.classifier, fitted.space.columns, encoders=fitted.guide.with_codes)
+        encoders = fitted.guide.with_codes
+        check_certifiable("certificate", fitted.classifier, fitted.space.columns, encoders=encoders, itself=self.model)
         call = self._begin(x, target, 1, features)
         call.model.pace.deadline = np.inf if time_budget is None else start + time_budget
         clock = Clock(len(call.todo), call.model.pace.deadline)

@@ -14,7 +14,7 @@ from cfproto_plugin.config import SearchConfig
 from cfproto_plugin.errors import ConfigError, NotFittedError
 from cfproto_plugin.features import Features
 from cfproto_plugin.helpers.frames import check_known_columns
-from cfproto_plugin.plugins import Adapted, adapted, fitted_provider, make, own_copy, registry, space_of
+from cfproto_plugin.plugins import Adapted, adapted, fitted_provider, make, own_copy, registry, space_of, type_name
 from cfproto_plugin.protocols import Array, CategoryDistance, GradientAdapter, ModelAdapter, PrototypeProvider
 from cfproto_plugin.search.copies import Copies
 from cfproto_plugin.search.fingerprint import Fingerprint
@@ -45,6 +45,7 @@ class Models:
     classifier: Adapted
     encoder: Adapted | None
     autoencoder: Adapted | None
+    model: Any = None  # the classifier itself, for messages
 
     @classmethod
     def of(cls, model: Any, adapter: str | ModelAdapter | None, encoder: Any, autoencoder: Any, seed: int) -> Models:
@@ -52,7 +53,7 @@ class Models:
         others = [
             None if other is None else adapted(other, role="transform", seed=seed) for other in (encoder, autoencoder)
         ]
-        return cls(adapted(model, adapter, seed=seed), *others)
+        return cls(adapted(model, adapter, seed=seed), *others, model=model)
 
 
 @dataclass(frozen=True)
@@ -289,15 +290,19 @@ def _default_k(prototypes: str, encoder: Adapted | None) -> int:
     return 1 if encoder is None or prototypes == "kdtree" else _CODES
 
 
-def check_certifiable(what: str, model: Adapted, columns: Columns, *, encoders: bool) -> None:
-    """Refuse proofs about models that do not say their trees, or that do not decide by them alone."""
+def check_certifiable(what: str, model: Adapted, columns: Columns, *, encoders: bool, itself: Any) -> None:
+    """Refuse proofs about models that do not say their trees, or that do not decide by them alone.
+
+    itself: the user's model, which the message names.
+    """
     if encoders or len(columns.shape) > 1:
         raise ConfigError(f"{what} is for tables without encoders and autoencoders; leave it out")
     if model.trees is None:
         raise ConfigError(
-            f"{what} needs the trees of the model, and {model.owner} does not give them. Adapters that do have "
-            "trees(): XGBoost's (splits by category from version 3.1 on), scikit-learn's for trees, forests, bagging "
-            "and boosting of trees, and those of plugins that offer it. Splits by category, such as those of "
+            f"{what} needs the trees of the model, and {model.owner} has none for "
+            f"{'this model' if itself is None else type_name(itself)}{_of_pipelines(itself)}. Models that have them: "
+            "XGBoost's (splits by category from version 3.1 on), scikit-learn's trees, forests, bagging and boosting "
+            "of trees, and those of plugins whose adapters have trees(). Splits by category, such as those of "
             "HistGradientBoostingClassifier with categorical_features or of LightGBM, are known of XGBoost alone. "
             "Leave it out, or use such a model"
         )
@@ -308,11 +313,23 @@ def check_certifiable(what: str, model: Adapted, columns: Columns, *, encoders: 
             raise ConfigError(f"{what} needs numbers and categories; column {attribute.name!r} holds dates")
 
 
+def _of_pipelines(model: Any) -> str:
+    """Why a pipeline has no trees, whatever its last step is, and what to do."""
+    if not hasattr(model, "named_steps"):
+        return ""
+    return (
+        ": its trees split what the steps before them make, not the columns of the rows. Encode the columns before the "
+        "model and explain the model alone, or give XGBoost columns of the dtype category (enable_categorical=True) in "
+        "place of an encoder"
+    )
+
+
 def _check_settings(config: SearchConfig, models: Models, table: Columns, columns: int) -> None:
     """Refuse what only the data and the model can show to be wrong."""
     if config.certify is not None:
         encoders = models.encoder is not None or models.autoencoder is not None
-        check_certifiable(f"certify={config.certify!r}", models.classifier, table, encoders=encoders)
+        what = f"certify={config.certify!r}"
+        check_certifiable(what, models.classifier, table, encoders=encoders, itself=models.model)
     if config.kappa and models.classifier.labels is not None:
         raise ConfigError(
             f"kappa is {config.kappa:g}, but the model decides by a rule of its own, so that probabilities need not "

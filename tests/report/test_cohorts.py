@@ -484,3 +484,26 @@ def test_floors_that_are_rules_hold_on_every_row_that_an_action_flips(refused):
     found = e.actions(k=2)
     assert len(found)
     assert all(action.sound == action.covered for action in found)
+
+
+def test_fewer_actions_than_were_asked_for_are_explained(refused):
+    actions = refused.actions(k=50, max_changes=1)
+    assert len(actions) < 50
+    said = "All rows are flipped." if actions[-1].cumulative == 1 else "No further action was found that flips more"
+    assert said in repr(actions)
+    assert said in actions._repr_html_()
+    assert said not in repr(refused.actions(k=1, max_changes=1))
+
+
+def test_rows_that_an_action_may_not_change_are_printed_and_those_that_break_a_rule_anyway_are_counted(
+    explainer, refused
+):
+    rules = Features(relations=("income <= 40 * debt",), immutable=("debt",))
+    actions = explainer.explain(refused.original, features=rules, progress=False).actions(k=2, max_changes=1)
+    before = int((refused.original["income"] > 40 * refused.original["debt"] + 1e-9).sum())
+    assert any(action.forbidden for action in actions)
+    assert "would break a rule" in repr(actions).splitlines()[1]
+    assert repr(actions).splitlines()[2].endswith(f" {actions[0].forbidden:,}")
+    assert actions.broken == before > 0
+    assert f"{before} rows break a rule before any action" in repr(actions)
+    assert "would break a rule" not in repr(refused.actions(k=1))

@@ -67,7 +67,9 @@ class Action:
 class Actions:
     """The actions, best first. rows: the size of the cohort; target: the classes that count as flipped.
 
-    names: what these are called in texts. in_time: False if the time budget ended the search for more.
+    names: what these are called in texts. in_time: False if the time budget ended the search for more. asked: how many
+    actions were asked for. broken: how many rows break a rule before any action; they are counted where rows are
+    forbidden, or where there is no action.
     """
 
     actions: tuple[Action, ...]
@@ -75,6 +77,8 @@ class Actions:
     target: tuple[Any, ...]
     names: tuple[str, ...] = ()
     in_time: bool = True
+    asked: int = 0
+    broken: int = 0
 
     def to_frame(self) -> Any:
         """One line per action, in words and numbers."""
@@ -146,7 +150,16 @@ def found_actions(
         )
     labels = explanation.classes[cohort.wanted]
     names = tuple(explanation.class_name(label) for label in labels)
-    return Actions(tuple(found), cohort.size, tuple(labels.tolist()), names, in_time=not cohort.is_over)
+    forbids = not found or any(action.forbidden for action in found)
+    return Actions(
+        tuple(found),
+        cohort.size,
+        tuple(labels.tolist()),
+        names,
+        in_time=not cohort.is_over,
+        asked=k,
+        broken=cohort.broken() if forbids and cohort.size else 0,
+    )
 
 
 def _deadline(time_budget: Any) -> float:
@@ -192,6 +205,10 @@ class _Cohort:
         floors = self.source.floors(take(original, at), action, outcome.labels[0, at])
         sound[at] = floors.met
         return sound if floors.is_rule else flipped, outcome.kept[0], outcome.moved[0], sound
+
+    def broken(self) -> int:
+        """How many rows break a rule as they are."""
+        return int((~self.source.outcome(self.original, [()]).kept).sum())
 
     def spent(self) -> bool:
         """Whether the time is over; noted."""

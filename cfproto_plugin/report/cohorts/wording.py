@@ -52,16 +52,16 @@ def summary_html(summary: Summary) -> str:
 def actions_text(actions: Actions) -> str:
     """One line per action: what to change, and the rows that it flips."""
     if not len(actions):
-        return _actions_title(actions)
-    return "\n".join(
-        [_actions_title(actions), *aligned([_ACTION_HEADS, *_action_cells(actions)], right=(0, 2, 3, 4, 5))]
-    )
+        return "\n".join([_actions_title(actions), *_action_notes(actions)])
+    table = aligned([_action_heads(actions), *_action_cells(actions)], right=(0, 2, 3, 4, 5, 6))
+    return "\n".join([_actions_title(actions), *table, *_action_notes(actions)])
 
 
 def actions_html(actions: Actions) -> str:
     """The same as HTML; the user's text is escaped."""
-    table = _table(_ACTION_HEADS, _action_cells(actions)) if len(actions) else ""
-    return _styled(f"<p><b>{escape(_actions_title(actions))}</b></p>{table}")
+    table = _table(_action_heads(actions), _action_cells(actions)) if len(actions) else ""
+    notes = "".join(f"<p>{escape(note)}</p>" for note in _action_notes(actions))
+    return _styled(f"<p><b>{escape(_actions_title(actions))}</b></p>{table}{notes}")
 
 
 def _actions_title(actions: Actions) -> str:
@@ -80,6 +80,30 @@ def _late(actions: Actions) -> str:
     return "" if actions.in_time else "; the time budget ended the search"
 
 
+def _action_notes(actions: Actions) -> list[str]:
+    """Why there are fewer actions than were asked for, and rows that break a rule as they are."""
+    notes = []
+    if 0 < len(actions) < actions.asked and actions.in_time:
+        done = actions[-1].cumulative == 1
+        notes.append("All rows are flipped." if done else "No further action was found that flips more rows.")
+    if actions.broken:
+        rows, one = counted(actions.broken, "row"), actions.broken == 1
+        notes.append(
+            f"{rows} {'breaks' if one else 'break'} a rule before any action: {'it counts' if one else 'they count'} "
+            "as flipped only after an action that mends this."
+        )
+    return notes
+
+
+def _forbids(actions: Actions) -> bool:
+    return any(action.forbidden for action in actions)
+
+
+def _action_heads(actions: Actions) -> tuple[str, ...]:
+    """Rows that an action may not change have a column where there are any."""
+    return (*_ACTION_HEADS, "would break a rule") if _forbids(actions) else _ACTION_HEADS
+
+
 def _action_cells(actions: Actions) -> list[tuple[str, ...]]:
     return [
         (
@@ -89,6 +113,7 @@ def _action_cells(actions: Actions) -> list[tuple[str, ...]]:
             f"{action.new:,}",
             f"{action.sound:,}",
             percent(action.cumulative),
+            *([f"{action.forbidden:,}"] if _forbids(actions) else []),
         )
         for number, action in enumerate(actions, start=1)
     ]

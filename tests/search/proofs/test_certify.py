@@ -7,6 +7,8 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import FixedThresholdClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from cfproto_plugin import CounterfactualExplainer, Explanation, Features, SearchConfig
 from cfproto_plugin.errors import ConfigError, InputError
@@ -195,6 +197,15 @@ def test_boosting_with_splits_by_category_is_refused_with_the_reason():
     model = HistGradientBoostingClassifier(max_iter=3, categorical_features=[1]).fit(x, Y)
     with pytest.raises(ConfigError, match="categorical_features or of LightGBM, are known of XGBoost alone"):
         explainer(SearchConfig(certify="optimal"), Features(categorical=[1]), model, x)
+
+
+def test_a_pipeline_is_named_and_told_to_encode_before_the_model():
+    model = make_pipeline(StandardScaler(), RandomForestClassifier(3, random_state=0)).fit(X, Y)
+    said = r"has none for sklearn\.pipeline\.Pipeline: its trees split what .*Encode the columns before the model"
+    with pytest.raises(ConfigError, match=said):
+        explainer(SearchConfig(certify="optimal"), model=model)
+    with pytest.raises(ConfigError, match=said):
+        explainer(SearchConfig(), model=model).certificate(X[:1])
 
 
 def test_models_that_decide_by_a_rule_of_their_own_are_refused():
