@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cfproto_plugin.helpers.kinds import load_pandas
 from cfproto_plugin.report import aligned, as_sentence, number_dtypes, plain_cell, ranked, value_text
-from cfproto_plugin.report.sentences import only_for
+from cfproto_plugin.report.purposes import only_for
 from cfproto_plugin.report.words import classes_text, percent
 from cfproto_plugin.tables.cells import is_missing
 

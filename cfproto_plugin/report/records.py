@@ -46,6 +46,10 @@ class Line(Protocol):
     def column_names(self) -> tuple[str, ...] | None: ...
     @property
     def deviations(self) -> Array | None: ...
+    @property
+    def meta(self) -> dict[str, Any]: ...
+    @property
+    def how(self) -> Array: ...
     def changes(self) -> Sequence[Change]: ...
     def class_name(self, label: Any) -> str: ...
 
@@ -61,11 +65,13 @@ class Record(NamedTuple):
     distance: Array
     typicality: Array
     stability: Array
+    how: Array
     found: Array
     n_changes: Array
     new_class_proba: tuple[Array, Array]
     column_names: tuple[str, ...] | None
     deviations: Array | None
+    meta: dict[str, Any]
     original: Any
     counterfactual: Any
     label: str  # of the row in the index of its frame; "" where there is none
@@ -80,7 +86,17 @@ class Record(NamedTuple):
         return self.class_names(label)
 
 
-_SLICED = ("row", "status", "message", "original_class", "counterfactual_class", "distance", "typicality", "stability")
+_SLICED = (
+    "row",
+    "status",
+    "message",
+    "original_class",
+    "counterfactual_class",
+    "distance",
+    "typicality",
+    "stability",
+    "how",
+)
 
 
 def records(explanation: Explanation) -> list[Record]:
@@ -101,6 +117,7 @@ def records(explanation: Explanation) -> list[Record]:
             new_class_proba=(before[here], after[here]),
             column_names=names,
             deviations=explanation.deviations,
+            meta=explanation.meta,
             original=None if sides[0] is None else sides[0][here],
             counterfactual=None if sides[1] is None else sides[1][here],
             label="" if index is None or callable(index) else str(index[at]),
