@@ -40,8 +40,14 @@ class Explanation(Answers):
     """The answers to the rows of a call, and what can be made of them."""
 
     def changes_frame(self) -> Any:
-        """`changes` as a pandas DataFrame with the columns row, feature, before, after and needed_for."""
-        return load_pandas().DataFrame(self.changes(), columns=list(Change._fields))
+        """`changes` as a pandas DataFrame with the columns row, feature, before, after and needed_for.
+
+        Where the labels of a DataFrame's index are not the positions of its rows, they are the column index after row.
+        """
+        frame = load_pandas().DataFrame(self.changes(), columns=list(Change._fields))
+        if self.index_labels:
+            frame.insert(1, "index", self.original.index.repeat(self.n_changes))
+        return frame
 
     def contributions(self, samples: int = ORDERS, seed: int = 0) -> list[Contribution]:
         """What each change adds to the probability of the new class, line by line in the order of the features.

@@ -60,7 +60,7 @@ def test_they_stay_in_files_and_slices(answers, explainer, tmp_path):
     explainer.save(tmp_path / "explainer.zip", model="reference")
     back = CounterfactualExplainer.load(tmp_path / "explainer.zip", MODEL)
     assert back.explain(ROWS[:1]).class_names == ("refused", "granted")
-    assert "granted" in back.explain(ROWS[:1]).sentence()
+    assert "the model would have said refused" in back.explain(ROWS[:1]).sentence()
 
 
 def test_a_list_names_the_classes_in_their_order_and_a_dict_may_leave_some_out():
@@ -122,5 +122,18 @@ def test_a_row_without_an_answer_is_told_by_name(explainer):
     row = ROWS[MODEL.predict(ROWS) == 0][:1]
     e = explainer.explain(row, target="granted", features=Features(vary="age", ranges={"age": (-1, 1)}))
     assert "class granted" in e.message[0]
-    with pytest.raises(InputError, match="not a class of the model"):
-        explainer.explain(row, target="grantd")
+
+
+@pytest.mark.parametrize(
+    "wrap", [str, lambda text: [text], lambda text: {text: (0.6, 1)}, lambda text: np.array([text])]
+)
+@pytest.mark.parametrize("text", ["grantd", "Granted", "grant"])
+def test_a_target_that_is_no_class_is_told_the_names(explainer, text, wrap):
+    said = r"is not a class of the model. Did you mean 'granted'\? Its .*: 'refused' \(0\), 'granted' \(1\)"
+    with pytest.raises(InputError, match=said):
+        explainer.explain(ROWS[:1], target=wrap(text))
+
+
+def test_a_label_that_was_given_as_text_is_told_its_type(explainer):
+    with pytest.raises(InputError, match="write target=1"):
+        explainer.explain(ROWS[:1], target="1")

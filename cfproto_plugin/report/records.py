@@ -50,6 +50,8 @@ class Line(Protocol):
     def meta(self) -> dict[str, Any]: ...
     @property
     def how(self) -> Array: ...
+    @property
+    def index_labels(self) -> tuple[str, ...]: ...
     def changes(self) -> Sequence[Change]: ...
     def class_name(self, label: Any) -> str: ...
 
@@ -78,6 +80,10 @@ class Record(NamedTuple):
     cells: Sequence[Any]  # the row's own values; empty if it is no vector
     own_changes: Sequence[Change]
     class_names: Callable[[Any], str]  # by label
+
+    @property
+    def index_labels(self) -> tuple[str, ...]:
+        return () if self.label in {"", str(self.row[0])} else (self.label,)
 
     def changes(self) -> Sequence[Change]:
         return self.own_changes

@@ -10,7 +10,7 @@ from cfproto_plugin.report.notes import message_in_words, quality
 from cfproto_plugin.report.purposes import only_for
 from cfproto_plugin.report.ranking import ranked
 from cfproto_plugin.report.sentences import as_sentence
-from cfproto_plugin.report.words import aligned, classes_text, counted, feature_name, percent, value_text
+from cfproto_plugin.report.words import aligned, classes_text, counted, feature_name, percent, row_text, value_text
 
 if TYPE_CHECKING:
     from cfproto_plugin.explanation import Explanation
@@ -75,13 +75,13 @@ def _clip(text: str, width: int) -> str:
 def _cells(line: Explanation) -> tuple[str, ...]:
     """Row, status, classes, probability of the new class and number of changes, for the table."""
     answer = (percent(float(line.new_class_proba[1][0])), str(line.n_changes[0])) if line.found[0] else ("", "")
-    return str(line.row[0]), str(line.status[0]), classes_text(line, "->"), *answer
+    return row_text(line), str(line.status[0]), classes_text(line, "->"), *answer
 
 
 def _single(line: Explanation, width: int) -> list[str]:
     """One counterfactual in full: its classes, a sentence, a table of its changes, and how it was found."""
     proba = f" ({percent(float(line.new_class_proba[1][0]))})" if line.found[0] else ""
-    heading = f"row {line.row[0]}: {classes_text(line, '->')}{proba}"
+    heading = f"row {row_text(line)}: {classes_text(line, '->')}{proba}"
     changes = ranked(line)
     rows = [(feature_name(c), value_text(c.before), "->", value_text(c.after), only_for(c)) for c in changes[:_CHANGES]]
     hidden = len(changes) - len(rows)
