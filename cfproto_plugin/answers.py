@@ -64,8 +64,8 @@ class Answers:
     needed_for: (n, columns) what the change of a column is needed for: "class"; or else the model gives the new class
         even without all such changes together, and what is lost without it is "typicality", "stability", "probability"
         or a "rule" that was asked for, "difference" from the other answers of the row, or "prototype", closeness to the
-        class by theta. "" where nothing changes, and where it was not tried: without polishing, for an answer by a
-        proof, and when the time budget is spent; (n, 0) for images.
+        class by theta. "" where nothing changes, and where it was not tried: without polishing, and when the
+        time budget is spent; (n, 0) for images.
     how: (n,) a `How` record of how each counterfactual was found; None where there is none.
     original_proba, counterfactual_proba: (n, k), columns in the order of `classes`.
     n_steps, seconds: the gradient steps as the paper counts them, and the time of the line.

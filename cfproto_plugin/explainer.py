@@ -127,7 +127,7 @@ class CounterfactualExplainer:
             clock.found = int(first.good.sum())
             tick(1 / n)
             if certifying is not None:
-                first, proofs = certify(judge, clock, first, fitted.classifier, certifying)
+                first, proofs = certify(judge, clock, first, fitted.classifier, guide, certifying)
             answers = further_answers(judge, clock, guide, first, n, tick)
         for number, solved in enumerate(answers):
             lines.fill(todo + number, judge.task, solved, answers[0].good & (number > 0), call.model.raised)
@@ -173,7 +173,7 @@ class CounterfactualExplainer:
         call.model.pace.deadline = np.inf if time_budget is None else start + time_budget
         clock = Clock(len(call.todo), call.model.pace.deadline)
         judge = call.judge()
-        proofs = bounds(judge, clock, fitted.classifier)
+        proofs = bounds(judge, clock, fitted.classifier, fitted.guide)
         return call.lines.certificate(call.todo, proofs, clock.seconds, judge.task.hard_rules())
 
     def save(self, path: str | os.PathLike[str], *, model: How = "auto") -> Saved:

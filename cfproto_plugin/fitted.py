@@ -297,7 +297,9 @@ def check_certifiable(what: str, model: Adapted, columns: Columns, *, encoders: 
         raise ConfigError(
             f"{what} needs the trees of the model, and {model.owner} does not give them. Adapters that do have "
             "trees(): XGBoost's (splits by category from version 3.1 on), scikit-learn's for trees, forests, bagging "
-            "and boosting of trees, and those of plugins that offer it. Leave it out, or use such a model"
+            "and boosting of trees, and those of plugins that offer it. Splits by category, such as those of "
+            "HistGradientBoostingClassifier with categorical_features or of LightGBM, are known of XGBoost alone. "
+            "Leave it out, or use such a model"
         )
     if model.labels is not None:
         raise ConfigError(f"{what} needs a model that decides for its largest probability, and {model.owner} does not")

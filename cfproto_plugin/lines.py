@@ -175,7 +175,8 @@ class Lines:
         """What is proved of lines (m,), one per row, under these rules; the others are settled already."""
         classes, config = names_of(self.fitted.classes), self.fitted.config
         bound = np.where(self.status == "found", 0.0, np.where(self.status == "infeasible", np.inf, np.nan))
-        exact, message = self.status == "found", self.message.copy()
+        exact = self.status == "found"
+        message = np.where(exact, "already in the target: no change is needed", self.message).astype(object)
         bound[at], exact[at] = proofs.bound, proofs.proved
         for i, line in enumerate(at):
             message[line] = certificate_in_words(

@@ -25,7 +25,7 @@ from cfproto_plugin.search.how import How
 from cfproto_plugin.tables.geometry import changed
 
 DOCS = Path(__file__).parent.parent / "docs"
-SHARED = {"classes", "feature_names", "deviations", "meta", "_source"}
+SHARED = {"classes", "class_names", "feature_names", "deviations", "meta", "_source"}
 LINE_FIELDS = [f.name for f in dataclasses.fields(Explanation) if f.name not in SHARED]
 
 
@@ -337,8 +337,8 @@ def test_to_frame_of_images_is_the_summary_without_pixels():
 
 def test_changes_frame_has_the_same_columns_when_nothing_changed():
     empty = explanation(np.ones((1, 2)), np.ones((1, 2))).changes_frame()
-    assert list(empty.columns) == list(three_rows().changes_frame().columns)
-    assert list(empty.columns) == ["row", "feature", "before", "after", "needed_for"]
+    columns = ["row", "feature", "before", "after", "needed_for"]
+    assert list(empty.columns) == list(three_rows().changes_frame().columns) == columns
     assert (len(empty), len(three_rows().changes_frame())) == (0, 2)
 
 

@@ -130,7 +130,7 @@ def merged(first: Explanation, second: Explanation) -> Explanation:
     taken = {}
     for field in fields(first):
         old, new = getattr(first, field.name), getattr(second, field.name)
-        if field.name in {"classes", "feature_names", "meta", "_source"}:
+        if field.name in {"classes", "class_names", "deviations", "feature_names", "meta", "_source"}:
             continue
         taken[field.name] = old.astype(object) if old.dtype.kind == "O" or new.dtype.kind == "O" else old.copy()
         taken[field.name][missing] = new[missing]

@@ -72,7 +72,8 @@ def _distances(origin: Rows, centre: Array, classes: list[ClassPoints]) -> tuple
 
     None if none has to move.
     """
-    lines, low, high = ((part - centre).astype(np.float32) for part in (origin.z, origin.z_lower, origin.z_upper))
+    with np.errstate(over="ignore"):  # ranges may end beyond all numbers of 32 bits
+        lines, low, high = ((part - centre).astype(np.float32) for part in (origin.z, origin.z_lower, origin.z_upper))
     near: list[Array] = []
     moved: list[Array | None] = []
     for each in classes:

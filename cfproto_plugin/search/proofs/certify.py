@@ -16,16 +16,17 @@ import numpy as np
 
 from cfproto_plugin.plugins import Adapted
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.search.candidates import FAR, traces
+from cfproto_plugin.search.candidates import traces
 from cfproto_plugin.search.clock import Clock, OutOfTimeError
+from cfproto_plugin.search.guide import Guide
 from cfproto_plugin.search.judge import Judge
 from cfproto_plugin.search.model import Answer
 from cfproto_plugin.search.proofs.choices import Price, choices_of
-from cfproto_plugin.search.proofs.prove import Confirmed, Found, Limits, Question, Verdict, is_proved, prove
+from cfproto_plugin.search.proofs.known import Known, without_needless, witness
+from cfproto_plugin.search.proofs.prove import PROVED, Confirmed, Found, Limits, Question, Verdict, is_proved, prove
 from cfproto_plugin.search.proofs.reading import Reading
 from cfproto_plugin.search.proofs.related import broken_columns, horizon, linear_relations, moved_columns, named_columns
 from cfproto_plugin.search.proofs.target import Wanted, wanted_classes, wanted_intervals
-from cfproto_plugin.search.refine.needed import UNKNOWN
 from cfproto_plugin.search.solve import Solved
 
 _ROUNDING = 1e-9
@@ -48,51 +49,50 @@ class Proofs(NamedTuple):
         return np.isposinf(self.bound)
 
 
-class Known(NamedTuple):
-    """A point of a line that the model confirmed and that keeps every rule."""
-
-    table: Array  # (1, A)
-    cost: float
-    shortfall: float  # by how much it misses the wishes
-    answer: Answer
-
-    @property
-    def rank(self) -> float:
-        """What answers are compared by: those that meet the wishes first, then by cost."""
-        return self.cost + FAR * self.shortfall
-
-
-def certify(judge: Judge, clock: Clock, solved: Solved, model: Adapted, level: Level) -> tuple[Solved, Proofs]:
+def certify(
+    judge: Judge, clock: Clock, solved: Solved, model: Adapted, guide: Guide, level: Level
+) -> tuple[Solved, Proofs]:
     """Bound the answers of all lines, one after the other; with "optimal", replace those that are not the cheapest."""
     proofs = _nothing(judge, model)
     for line, reading, deadline in _in_turn(judge, clock, model):
-        work = _Line(judge, line, reading, *_answer_of(judge, solved, line))
-        found, before = work.prove(Limits(deadline, root_only=level == "bound")), work.known
+        known, goal = _answer_of(judge, solved, line)
+        work = _Line(judge, line, reading, known, goal, witness(judge, guide, line) if known is None else None)
+        found, final = work.prove(Limits(deadline, root_only=level == "bound")), known
         if work.better is not None:
-            _replace(judge, solved, line, work.better, work.goal)
-        final = work.better or before
-        proved = final is not None and not final.shortfall and is_proved(found.bound, final.cost)
-        _note(proofs, line, found, proved=proved)
+            final, needed = without_needless(judge, clock, line, work.better, goal)
+            _replace(judge, solved, line, final, goal, needed)
+        _note(proofs, line, found, final)
     return solved, proofs
 
 
-def bounds(judge: Judge, clock: Clock, model: Adapted) -> Proofs:
-    """Bound what counterfactuals of the lines cost, without answers to begin with; prototypes do not count."""
+def bounds(judge: Judge, clock: Clock, model: Adapted, guide: Guide) -> Proofs:
+    """Bound what counterfactuals of the lines cost, without answers to begin with; prototypes do not count.
+
+    A training row of the target that keeps the rules tells whether a program is wrong.
+    """
     proofs = _nothing(judge, model)
     for line, reading, deadline in _in_turn(judge, clock, model):
-        work = _Line(judge, line, reading, None, None)
+        work = _Line(judge, line, reading, None, None, witness(judge, guide, line))
         found = work.prove(Limits(deadline))
-        proved = work.better is not None and not work.better.shortfall and is_proved(found.bound, work.better.cost)
-        _note(proofs, line, found, proved=proved)
+        _note(proofs, line, found, work.better)
     return proofs
 
 
 class _Line:
     """One line: its answer so far, and the best point that was offered in its place."""
 
-    def __init__(self, judge: Judge, line: int, reading: Reading, known: Known | None, goal: Array | None) -> None:
-        """goal: (1, A) the prototype that counts, in the table."""
+    def __init__(
+        self,
+        judge: Judge,
+        line: int,
+        reading: Reading,
+        known: Known | None,
+        goal: Array | None,
+        seen: Confirmed | None,
+    ) -> None:
+        """goal: (1, A) the prototype that counts, in the table. seen: a point that every program has to know."""
         self.judge, self.line, self.reading, self.known, self.goal = judge, line, reading, known, goal
+        self.seen = seen
         self.row = np.array([line])
         self.better: Known | None = None
 
@@ -125,9 +125,9 @@ class _Line:
 
     def _confirmed(self) -> Confirmed | None:
         """The cheapest point that is known."""
-        known = [point for point in (self.known, self.better) if point is not None]
-        best = min(known, key=lambda point: point.cost, default=None)
-        return None if best is None else Confirmed(best.table[0], best.cost)
+        points = [Confirmed(point.table[0], point.cost) for point in (self.known, self.better) if point is not None]
+        points += [] if self.seen is None else [self.seen]
+        return min(points, key=lambda point: point.cost, default=None)
 
     def _wanted(self) -> list[Wanted]:
         """The classes that the line may have, that of its answer first: a cheap one makes the other programs small."""
@@ -177,8 +177,13 @@ def _nothing(judge: Judge, model: Adapted) -> Proofs:
     return Proofs(np.zeros(n), proved, complete, too_large, wrong, [_left_out(judge, model, line) for line in range(n)])
 
 
-def _note(proofs: Proofs, line: int, found: Found, *, proved: bool) -> None:
-    proofs.bound[line], proofs.proved[line] = found.bound, proved and not found.wrong
+def _note(proofs: Proofs, line: int, found: Found, final: Known | None) -> None:
+    """Take note of what was found of a line; final: its answer, which a bound above it contradicts."""
+    proved = final is not None and not final.shortfall and is_proved(found.bound, final.cost)
+    if final is not None and found.bound * (1 - PROVED) > final.cost:
+        found = found._replace(bound=0.0, wrong=True)
+    proofs.bound[line] = found.bound if final is None else min(found.bound, final.cost)
+    proofs.proved[line] = proved and not found.wrong
     proofs.complete[line], proofs.too_large[line], proofs.wrong[line] = found.complete, found.too_large, found.wrong
 
 
@@ -202,15 +207,15 @@ def _shortfall(judge: Judge, table: Array, row: Array, answer: Answer) -> float:
     return found + max(0.0, float(judge.task.wished[label] - answer.proba[0, label]) - _ROUNDING)
 
 
-def _replace(judge: Judge, solved: Solved, line: int, point: Known, goal: Array | None) -> None:
-    """Make a point the answer of a line."""
+def _replace(judge: Judge, solved: Solved, line: int, point: Known, goal: Array | None, needed: Array) -> None:
+    """Make a point the answer of a line; needed: (A,) what its changes are needed for."""
     row, trace = np.array([line]), traces(1, "proof")[0]
     if solved.good[line]:
         trace["before"], trace["prototype"] = solved.cost[line], solved.trace["prototype"][line]
     solved.good[line] = solved.by_search[line] = True
     solved.table[line], solved.goal[line] = point.table[0], point.table[0] if goal is None else goal[0]
     solved.cost[line], solved.trace[line] = point.cost, trace
-    solved.distance[line], solved.needed[line] = judge.distance(point.table, row)[0], UNKNOWN
+    solved.distance[line], solved.needed[line] = judge.distance(point.table, row)[0], needed
     solved.proba[line], solved.label[line] = point.answer.proba[0], point.answer.label[0]
     solved.typicality[line] = solved.stability[line] = np.nan
     with suppress(OutOfTimeError):

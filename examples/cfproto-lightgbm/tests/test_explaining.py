@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
+from cfproto_plugin.errors import ConfigError
 from sklearn.datasets import load_breast_cancer, load_wine
 
 X, Y = load_breast_cancer(return_X_y=True)
@@ -67,3 +68,12 @@ def test_answers_are_proved_to_be_the_best_by_the_trees_of_the_adapter():
     found = CounterfactualExplainer(model, search=SearchConfig.close(), features=Features(decimals=None)).fit(X)
     assert (e.objective <= found.explain(X[:6]).objective * (1 + 1e-9)).all()
     assert found.certificate(X[:6]).lower_bound == pytest.approx(e.objective, rel=2e-5)
+
+
+def test_proofs_about_splits_by_category_are_refused_with_the_reason(applicants):
+    rows, labels = applicants
+    model = lgb.LGBMClassifier(n_estimators=5, n_jobs=1, verbose=-1).fit(rows, labels)
+    with pytest.raises(ConfigError, match="or of LightGBM, are known of XGBoost alone"):
+        CounterfactualExplainer(model, search=SearchConfig(certify="bound")).fit(rows)
+    with pytest.raises(ConfigError, match="certificate needs the trees of the model"):
+        CounterfactualExplainer(model).fit(rows).certificate(rows[:1])

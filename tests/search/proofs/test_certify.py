@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import FixedThresholdClassifier
 
@@ -42,7 +42,9 @@ def test_optimal_is_never_worse_than_the_search_alone_and_better_somewhere():
     assert (proved.objective <= searched.objective * (1 + 1e-9)).all()
     better = proved.objective < searched.objective * 0.999
     assert better.any()
-    assert all("by a mixed-integer program, in place of an answer" in message for message in proved.message[better])
+    assert all(
+        "by a mixed-integer program, in place of a costlier answer" in message for message in proved.message[better]
+    )
     assert all(how.method == "proof" for how in proved.how[better])
     assert np.isnan(searched.lower_bound).all()
     assert np.isnan(searched.gap).all()
@@ -188,6 +190,13 @@ def test_models_without_trees_are_refused_with_the_names_of_those_that_have_them
         explainer(SearchConfig(), model=LogisticRegression().fit(X, Y)).certificate(X[:1])
 
 
+def test_boosting_with_splits_by_category_is_refused_with_the_reason():
+    x = np.column_stack([X[:, 0], RNG.integers(0, 4, len(X))])
+    model = HistGradientBoostingClassifier(max_iter=3, categorical_features=[1]).fit(x, Y)
+    with pytest.raises(ConfigError, match="categorical_features or of LightGBM, are known of XGBoost alone"):
+        explainer(SearchConfig(certify="optimal"), Features(categorical=[1]), model, x)
+
+
 def test_models_that_decide_by_a_rule_of_their_own_are_refused():
     model = FixedThresholdClassifier(RandomForestClassifier(5, random_state=0), threshold=0.3).fit(X, Y)
     with pytest.raises(ConfigError, match="certify='bound' needs"):
@@ -214,7 +223,9 @@ def test_a_certificate_is_the_optimum_without_a_search(proved):
 def test_a_certificate_knows_targets_rules_and_rows_that_are_there_already():
     label = int(FOREST.predict(X[:1])[0])
     tool = explainer(SearchConfig.close())
-    assert tool.certificate(X[:1], target=label).lower_bound.tolist() == [0.0]
+    there = tool.certificate(X[:1], target=label)
+    assert there.lower_bound.tolist() == [0.0]
+    assert there.message.tolist() == ["already in the target: no change is needed"]
     free, bound = tool.certificate(X[:3]), tool.certificate(X[:3], features=Features(decimals=None, immutable=(0,)))
     assert (bound.lower_bound >= free.lower_bound * (1 - 1e-5)).all()
     assert (bound.lower_bound > free.lower_bound).any()
