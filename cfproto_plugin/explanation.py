@@ -69,7 +69,8 @@ class Explanation(Answers):
         values: "contributions", from the probability of the new class at the original (base_values) to that at the
         counterfactual, or "delta", counterfactual minus original, 1 for a changed category or a missing cell that was
         filled. Lines without a counterfactual are zeros. data holds the originals as numbers, display_data as they are;
-        of a single line it tells what changes. samples, seed: as in `contributions`.
+        of a single line it tells what changes. SHAP's plots show ten columns: max_display=e.n_changes.max() + 1 shows
+        all that change. samples, seed: as in `contributions`.
         """
         return as_shap(self, values, samples, seed)
 
