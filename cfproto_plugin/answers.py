@@ -140,7 +140,7 @@ class Answers:
 
     def __getitem__(self, index: Any) -> Self:
         """Lines by number, slice, list or boolean mask. The result is an Explanation, for one number too."""
-        lines = lines_of(index, len(self))
+        lines = lines_of(index, len(self), lambda: self.index_labels)
         chosen = {f.name: take(getattr(self, f.name), lines) for f in fields(self) if f.name not in _SHARED}
         return replace(self, **chosen)
 
@@ -185,6 +185,18 @@ class Answers:
         if len(shape) != 1:
             return None
         return self.feature_names or tuple(f"x{j}" for j in range(shape[0]))
+
+    @property
+    def index_labels(self) -> tuple[str, ...]:
+        """The labels of the lines in the index of their pandas frame, as texts.
+
+        Empty without an index, and where they are the positions `row`.
+        """
+        index = getattr(self.original, "index", None)
+        if index is None or callable(index):
+            return ()
+        labels = tuple(map(str, index))
+        return () if labels == tuple(map(str, self.row.tolist())) else labels
 
     @property
     def new_class_proba(self) -> tuple[Array, Array]:

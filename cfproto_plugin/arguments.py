@@ -124,8 +124,11 @@ def _takes_one(function: Callable[..., Any]) -> bool:
     return True
 
 
-def lines_of(index: Any, n: int) -> Array:
-    """The lines (m,) of n that a number, a slice, a list or array of numbers, or a mask (n,) stands for."""
+def lines_of(index: Any, n: int, labels: Callable[[], Sequence[str]] = tuple) -> Array:
+    """The lines (m,) of n that a number, a slice, a list or array of numbers, or a mask (n,) stands for.
+
+    labels: gives those (n,) of the rows in the index of their frame, for messages.
+    """
     lines = np.arange(n)
     if isinstance(index, slice):
         return np.asarray(lines[index])
@@ -142,10 +145,20 @@ def lines_of(index: Any, n: int) -> Array:
         return np.asarray(lines[wanted])
     outside = wanted[(wanted < -n) | (wanted >= n)]
     if len(outside):
-        raise LineError(
-            f"there is no line {outside[0]}; expected " + (f"{-n} to {n - 1}" if n else "none: it is empty")
-        )
+        known = f"{-n} to {n - 1}" if n else "none: it is empty"
+        raise LineError(f"there is no line {outside[0]}; expected {known}{_of_label(str(outside[0]), labels())}")
     return np.asarray(lines[wanted])
+
+
+def _of_label(label: str, labels: Sequence[str]) -> str:
+    """The line that belongs to a label; "" where there is none."""
+    if label not in labels:
+        return ""
+    line = list(labels).index(label)
+    return (
+        f". The row with the label {label} in the index is line {line}: write e[{line}]. Lines are counted from 0, and "
+        "x.index[e.row] are their labels"
+    )
 
 
 def _as_index(index: Any) -> Array | None:

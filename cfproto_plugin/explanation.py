@@ -40,8 +40,14 @@ class Explanation(Answers):
     """The answers to the rows of a call, and what can be made of them."""
 
     def changes_frame(self) -> Any:
-        """`changes` as a pandas DataFrame with the columns row, feature, before, after and needed_for."""
-        return load_pandas().DataFrame(self.changes(), columns=list(Change._fields))
+        """`changes` as a pandas DataFrame with the columns row, feature, before, after and needed_for.
+
+        Where the labels of a DataFrame's index are not the positions of its rows, they are the column index after row.
+        """
+        frame = load_pandas().DataFrame(self.changes(), columns=list(Change._fields))
+        if self.index_labels:
+            frame.insert(1, "index", self.original.index.repeat(self.n_changes))
+        return frame
 
     def contributions(self, samples: int = ORDERS, seed: int = 0) -> list[Contribution]:
         """What each change adds to the probability of the new class, line by line in the order of the features.
@@ -63,7 +69,8 @@ class Explanation(Answers):
         values: "contributions", from the probability of the new class at the original (base_values) to that at the
         counterfactual, or "delta", counterfactual minus original, 1 for a changed category or a missing cell that was
         filled. Lines without a counterfactual are zeros. data holds the originals as numbers, display_data as they are;
-        of a single line it tells what changes. samples, seed: as in `contributions`.
+        of a single line it tells what changes. SHAP's plots show ten columns: max_display=e.n_changes.max() + 1 shows
+        all that change. samples, seed: as in `contributions`.
         """
         return as_shap(self, values, samples, seed)
 

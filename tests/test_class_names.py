@@ -143,3 +143,13 @@ def test_the_sentence_of_several_lines_is_one_for_each(answers):
     sentences = answers[:3].sentence().splitlines()
     assert sentences == [answers.sentence(line) for line in range(3)]
     assert answers[[2]].sentence() == sentences[2]
+
+
+@pytest.mark.parametrize(
+    "wrap", [str, lambda text: [text], lambda text: {text: (0.6, 1)}, lambda text: np.array([text])]
+)
+@pytest.mark.parametrize("text", ["grantd", "Granted", "grant"])
+def test_a_target_that_is_no_class_is_told_the_names(explainer, text, wrap):
+    said = r"is not a class of the model. Did you mean 'granted'\? Its .*: 'refused' \(0\), 'granted' \(1\)"
+    with pytest.raises(InputError, match=said):
+        explainer.explain(ROWS[:1], target=wrap(text))

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from pandas.testing import assert_frame_equal
 
+from cfproto_plugin import CounterfactualExplainer
 from cfproto_plugin.errors import CfprotoError, InputError, LineError
 from cfproto_plugin.explanation import Change, Explanation
 from cfproto_plugin.search.how import How
@@ -560,3 +561,21 @@ def test_diversity_is_the_share_of_changed_columns_not_in_common_with_the_other_
     np.testing.assert_allclose(e.diversity, [1, 0.75, 0.75, 0, 0, np.nan])
     assert np.isnan(e[0].diversity).all(), "of one line there is no other"
     assert np.isnan(e[:0].diversity).all()
+
+
+def test_the_label_of_a_row_stands_beside_its_position_where_they_differ():
+    x = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a", "b"], index=range(500, 560))
+    explainer = CounterfactualExplainer(lambda rows: np.c_[rows["a"] < 0, rows["a"] >= 0].astype(float)).fit(x)
+    e = explainer.explain(x.iloc[[32, 7]])
+    assert e.index_labels == ("532", "507")
+    assert "0 (532)" in repr(e)
+    assert "row 1 (507): " in repr(e[1])
+    frame = e.changes_frame()
+    assert frame.columns.tolist()[:3] == ["row", "index", "feature"]
+    assert set(zip(frame["row"], frame["index"], strict=True)) == {(0, 532), (1, 507)}
+    with pytest.raises(LineError, match=r"no line 507; .* label 507 in the index is line 1: write e\[1\]"):
+        e[507]
+    usual = explainer.explain(x.reset_index(drop=True)[:3])
+    assert usual.index_labels == ()
+    assert "(" not in repr(usual)
+    assert "index" not in usual.changes_frame()

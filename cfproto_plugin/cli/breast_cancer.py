@@ -9,7 +9,7 @@ import numpy as np
 
 from cfproto_plugin.errors import ModelError
 from cfproto_plugin.report import aligned, as_sentence, counted, ranked, value_text, write_report
-from cfproto_plugin.report.sentences import only_for
+from cfproto_plugin.report.purposes import only_for
 from cfproto_plugin.report.words import percent
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from cfproto_plugin.helpers.kinds import load_pandas
 from cfproto_plugin.report import aligned, as_sentence, number_dtypes, plain_cell, ranked, value_text
-from cfproto_plugin.report.sentences import only_for
-from cfproto_plugin.report.words import classes_text, percent
+from cfproto_plugin.report.purposes import only_for
+from cfproto_plugin.report.words import classes_text, percent, row_text
 from cfproto_plugin.tables.cells import is_missing
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def as_lines(explanation: Explanation) -> list[str]:
     """
     lines = [("row", "class", "p", "feature", "before", "", "after", "")]
     for line in explained(explanation):
-        head = (str(line.row[0]), classes_text(line, "->"), percent(float(line.new_class_proba[1][0])))
+        head = (row_text(line), classes_text(line, "->"), percent(float(line.new_class_proba[1][0])))
         changes = [(str(c.feature), value_text(c.before), "->", value_text(c.after), only_for(c)) for c in ranked(line)]
         hidden = len(changes) - _CHANGES
         if hidden > 0:
@@ -38,7 +38,7 @@ def as_lines(explanation: Explanation) -> list[str]:
             lines.append((*(head if at == 0 else ("", "", "")), *change))
     if len(lines) == 1:
         return []
-    said = [f"row {line.row[0]}: {as_sentence(line)}" for line in explained(explanation)]
+    said = [f"row {row_text(line)}: {as_sentence(line)}" for line in explained(explanation)]
     return [*aligned(lines, right=(0, 4, 6)), "", *said]
 
 

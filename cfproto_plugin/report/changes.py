@@ -6,8 +6,8 @@ import math
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
+from cfproto_plugin.report.purposes import only_for
 from cfproto_plugin.report.ranking import direction, number_of, ranked, scales_of, size_of
-from cfproto_plugin.report.sentences import only_for
 from cfproto_plugin.report.words import feature_name, value_text
 
 if TYPE_CHECKING:

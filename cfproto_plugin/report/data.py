@@ -7,9 +7,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from cfproto_plugin.report.changes import row_name, shown_changes
-from cfproto_plugin.report.page import how_found, values_changed
+from cfproto_plugin.report.notes import message_in_words, quality
+from cfproto_plugin.report.page import values_changed
 from cfproto_plugin.report.pictures import figures
-from cfproto_plugin.report.sentences import as_sentence, quality
+from cfproto_plugin.report.sentences import as_sentence
 from cfproto_plugin.report.words import classes_text, value_text
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def _line(line: Record, what_if: dict[str, Any] | None) -> dict[str, Any]:
     images, answered = figures(line), bool(line.found[0])
     before, after = (rounded(float(proba[0])) for proba in line.new_class_proba)
     changes = [] if images else shown_changes(line)
-    notes = [quality(line), how_found(line)] if line.n_changes[0] else []
+    notes = [quality(line), message_in_words(line)] if line.n_changes[0] else []
     if images and answered:
         notes.insert(0, values_changed(line))
     return {

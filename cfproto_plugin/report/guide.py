@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cfproto_plugin.report.changes import UNITS
 from cfproto_plugin.report.pictures import image_of
-from cfproto_plugin.report.sentences import SHORT
+from cfproto_plugin.report.purposes import SHORT
 
 if TYPE_CHECKING:
     from cfproto_plugin.explanation import Explanation
@@ -25,12 +25,14 @@ the model goes by. It does not say that changing these values in the world would
 _TITLE = """is the class before → the class after. Below it is the probability of the class after: grey for the row as
 it is, green for what the changes add.
 <span class="proba"><span class="track"><i class="was w1"></i><i class="gain w2"></i></span></span>"""
-_TABLE = """holds the values that change, the largest change first; all others stay as they are. Sizes are {unit}. A bar
+_TABLE = """holds the values that change: first those that the class needs, then those that have another purpose, each
+the largest change first. All others stay as they are. Sizes are {unit}. A bar
 to the left <span class="key less"></span>is lower, a bar to the right <span class="key more"></span>is higher; another
 category has no bar."""
 
 _ONLY = """are not needed for the class: the model gives it even without all of them together. “Only for typicality”
-keeps the answer like real rows of the class; “only for stability” keeps the class if a value is missed a little."""
+makes the answer like real rows of the class; “only for stability” makes the class hold also if values are hit only
+roughly."""
 
 _PICTURES = "show the row, the counterfactual, and the difference: blue where it is more, orange where it is less."
 

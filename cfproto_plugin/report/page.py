@@ -6,9 +6,10 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from cfproto_plugin.report.changes import UNITS, Shown, full_width, row_name, shown_changes
+from cfproto_plugin.report.notes import message_in_words, quality
 from cfproto_plugin.report.pictures import figures
 from cfproto_plugin.report.records import Record, records
-from cfproto_plugin.report.sentences import as_sentence, quality
+from cfproto_plugin.report.sentences import as_sentence
 from cfproto_plugin.report.texts import asset
 from cfproto_plugin.report.words import classes_text, counted, percent, value_text
 
@@ -46,7 +47,7 @@ def _card(line: Record) -> str:
     head = f'<div class="head">{row}<span class="class">{escape(classes_text(line, "→"))}</span>{badge}</div>'
     details = _pictures(line) or _table(line)
     said = f'<p class="said">{escape(as_sentence(line)).replace(" %)", "&nbsp;%)")}</p>'
-    notes = (quality(line), how_found(line)) if line.n_changes[0] else ()
+    notes = (quality(line), message_in_words(line)) if line.n_changes[0] else ()
     note = "".join(f'<p class="note">{escape(text)}</p>' for text in notes if text)
     return f'<section class="card">{head}{_proba(line)}{said}{details}{note}</section>'
 
@@ -73,11 +74,6 @@ def _pictures(line: Record) -> str:
     )
     count = f'<p class="note">{values_changed(line)}</p>' if line.found[0] else ""
     return f'<div class="pictures">{images}</div>{count}'
-
-
-def how_found(line: Record) -> str:
-    """The message of an answer as a sentence of its own."""
-    return f"How it was found: {line.message[0]}." if line.message[0] else ""
 
 
 def values_changed(line: Record) -> str:

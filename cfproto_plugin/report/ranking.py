@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from cfproto_plugin.answers import Change
     from cfproto_plugin.report.records import Line
 
+_FIRST = ("class", "")  # what changes that come first are needed for
 _CATEGORY = 1.0  # standard deviations that another category counts as
 
 
 def ranked(explanation: Line) -> list[Change]:
     """The changes, largest first: pixels by their difference, columns by `size_of`; of equals the first column.
 
+    Changes that the class needs, or of which that is not known, come before those that have another purpose.
     Another category, and a number in place of a missing one, counts as one standard deviation. Where these are not
     known, as in older files, such changes come first.
     """
@@ -26,7 +28,11 @@ def ranked(explanation: Line) -> list[Change]:
         return sorted(explanation.changes(), key=lambda change: -abs(change.after - change.before))
     scales = scales_of(explanation)
     no_number = math.inf if scales is None else _CATEGORY
-    return sorted(explanation.changes(), key=lambda change: -abs(size_of(change, scales) or no_number))
+
+    def place(change: Change) -> tuple[bool, float]:
+        return change.needed_for not in _FIRST, -abs(size_of(change, scales) or no_number)
+
+    return sorted(explanation.changes(), key=place)
 
 
 def scales_of(explanation: Line) -> dict[str, float] | None:

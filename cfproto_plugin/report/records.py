@@ -46,6 +46,12 @@ class Line(Protocol):
     def column_names(self) -> tuple[str, ...] | None: ...
     @property
     def deviations(self) -> Array | None: ...
+    @property
+    def meta(self) -> dict[str, Any]: ...
+    @property
+    def how(self) -> Array: ...
+    @property
+    def index_labels(self) -> tuple[str, ...]: ...
     def changes(self) -> Sequence[Change]: ...
     def class_name(self, label: Any) -> str: ...
 
@@ -61,17 +67,23 @@ class Record(NamedTuple):
     distance: Array
     typicality: Array
     stability: Array
+    how: Array
     found: Array
     n_changes: Array
     new_class_proba: tuple[Array, Array]
     column_names: tuple[str, ...] | None
     deviations: Array | None
+    meta: dict[str, Any]
     original: Any
     counterfactual: Any
     label: str  # of the row in the index of its frame; "" where there is none
     cells: Sequence[Any]  # the row's own values; empty if it is no vector
     own_changes: Sequence[Change]
     class_names: Callable[[Any], str]  # by label
+
+    @property
+    def index_labels(self) -> tuple[str, ...]:
+        return () if self.label in {"", str(self.row[0])} else (self.label,)
 
     def changes(self) -> Sequence[Change]:
         return self.own_changes
@@ -80,7 +92,17 @@ class Record(NamedTuple):
         return self.class_names(label)
 
 
-_SLICED = ("row", "status", "message", "original_class", "counterfactual_class", "distance", "typicality", "stability")
+_SLICED = (
+    "row",
+    "status",
+    "message",
+    "original_class",
+    "counterfactual_class",
+    "distance",
+    "typicality",
+    "stability",
+    "how",
+)
 
 
 def records(explanation: Explanation) -> list[Record]:
@@ -101,6 +123,7 @@ def records(explanation: Explanation) -> list[Record]:
             new_class_proba=(before[here], after[here]),
             column_names=names,
             deviations=explanation.deviations,
+            meta=explanation.meta,
             original=None if sides[0] is None else sides[0][here],
             counterfactual=None if sides[1] is None else sides[1][here],
             label="" if index is None or callable(index) else str(index[at]),

@@ -9,31 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cfproto_plugin.report.purposes import NAMED, SHORT, difference, limited, others_in_words
 from cfproto_plugin.report.ranking import ranked
-from cfproto_plugin.report.words import both, counted, either, feature_name, percent, value_text
+from cfproto_plugin.report.words import both, counted, either, percent, value_text
 from cfproto_plugin.search.how import How
 
 if TYPE_CHECKING:
     from cfproto_plugin.answers import Change
     from cfproto_plugin.report.records import Line
 
-_NAMED = 4  # changes that a sentence names
-SHORT = {  # the same in a word, for tables
-    "probability": "probability",
-    "rule": "the rules",
-    "difference": "difference",
-    "prototype": "closeness",
-    "typicality": "typicality",
-    "stability": "stability",
-}
-_ONLY = {  # by what a change is needed for, if not for the class: what it is there for
-    "probability": "to reach the probability asked for",
-    "rule": "to keep the rules",
-    "difference": "to differ from the other answers",
-    "prototype": "to come closer to the class",
-    "typicality": "to stay typical of the class",
-    "stability": "to stay in the class if values are missed a little",
-}
 _ROUTES = {
     "path": "on the way to an example of it",
     "latent": "on the way to an example of it",
@@ -55,44 +39,22 @@ def as_sentence(line: Line) -> str:
     if not line.found[0]:
         return _no_answer(line)
     label, proba = line.class_name(line.counterfactual_class[0]), percent(float(line.new_class_proba[1][0]))
-    count = int(line.n_changes[0])
-    if not count:
+    if not line.n_changes[0]:
         return f"The model says {label} already ({proba}): nothing has to change."
-    said = f"would have said {label} ({proba})"
-    if line.original_class[0] == line.counterfactual_class[0]:  # the row broke a rule, or a probability was the target
-        said = f"would still have said {label} ({proba} instead of {percent(float(line.new_class_proba[0][0]))})"
-    return " ".join([f"Had {_differences(line, count)}, the model {said}.", *only_in_words(line)])
-
-
-def only_for(change: Change) -> str:
-    """`only for typicality`; "" for a change that the class needs, or of which that is not known."""
-    purpose = SHORT.get(change.needed_for)
-    return f"only for {purpose}" if purpose else ""
-
-
-def only_in_words(line: Line) -> list[str]:
-    """A sentence for every purpose other than the class that changes of the line have."""
-    changes = ranked(line) if line.column_names is not None else []
-    found = []
-    for reason, purpose in _ONLY.items():
-        names = [feature_name(change) for change in changes if change.needed_for == reason]
-        hidden = len(names) - _NAMED
-        shown = [*names[:_NAMED], *([f"{hidden} more"] if hidden > 0 else [])]
-        if names:
-            found.append(f"{both(shown)} {'changes' if len(names) == 1 else 'change'} only {purpose}.")
-    return found
-
-
-def quality(line: Line) -> str:
-    """How far the answer of one line can be trusted, in words; "" where it was not measured."""
-    if not line.found[0] or math.isnan(line.stability[0]) or math.isnan(line.typicality[0]):
-        return ""
-    stable, typical = percent(float(line.stability[0])), percent(float(line.typicality[0]))
-    label = line.class_name(line.counterfactual_class[0])
-    return (
-        f"{stable} of slightly different copies keep the class; it is at least as typical of {label} as {typical} of "
-        "its training rows."
-    )
+    still = line.original_class[0] == line.counterfactual_class[0]  # a rule was broken, or a probability was the target
+    proba += f" instead of {percent(float(line.new_class_proba[0][0]))}" if still else ""
+    would = f"would {'still ' if still else ''}have said {label}"
+    needed = [change for change in ranked(line) if change.needed_for not in SHORT] if line.column_names else []
+    others = others_in_words(line, "Also changed" if needed else "Changed")
+    if not needed and not still:
+        needed, others = ranked(line), []
+    if not others:
+        return f"Had {_differences(line, needed)}, the model {would} ({proba})."
+    if not needed:
+        return " ".join([f"The model says {label} already.", *others, f"The probability becomes {proba}."])
+    without = "this change" if line.n_changes[0] == len(needed) + 1 else "these changes"
+    last = f"Without {without} the model says {label} too; with all changes its probability is {proba}."
+    return " ".join([f"Had {_differences(line, needed)}, the model {would}.", *others, last])
 
 
 def _no_answer(line: Line) -> str:
@@ -105,15 +67,12 @@ def _no_answer(line: Line) -> str:
     return f"{says}no counterfactual was found: {reason}."
 
 
-def _differences(line: Line, count: int) -> str:
-    """`a been 1 instead of 2 and b 3 instead of 4`; the largest by name, images by the number of their pixels."""
+def _differences(line: Line, changes: Sequence[Change]) -> str:
+    """`a been 1 instead of 2 and b 3 instead of 4`, the first of the changes by name; images by a number."""
     if line.column_names is None:
-        return f"{count:,} of {np.size(line.original):,} values been different"
-    changes = sorted(ranked(line), key=lambda change: change.needed_for in _ONLY)  # what the class needs first
-    parts = [f"{feature_name(c)} been {value_text(c.after)} instead of {value_text(c.before)}" for c in changes[:1]]
-    parts += [f"{feature_name(c)} {value_text(c.after)} instead of {value_text(c.before)}" for c in changes[1:_NAMED]]
-    hidden = len(changes) - _NAMED
-    return both(parts) if hidden <= 0 else f"{', '.join(parts)}, and {counted(hidden, 'more change')}"
+        return f"{line.n_changes[0]:,} of {np.size(line.original):,} values been different"
+    parts = limited([difference(change, "been " * (at == 0)) for at, change in enumerate(changes)])
+    return both(parts) if len(changes) <= NAMED else f"{', '.join(parts[:-1])}, and {parts[-1]}"
 
 
 def how_in_words(how: How, *, label: Any, n_changes: int, cost: float, ruled: bool = False) -> str:
@@ -125,7 +84,7 @@ def how_in_words(how: How, *, label: Any, n_changes: int, cost: float, ruled: bo
         return "already in the target, returned unchanged"
     if how.method == "nearest":
         return f"the nearest training row of class {label}{_MOVED if ruled else ''}: the time budget left no search"
-    route, before = _route(how), how.polished_from
+    route, before = route_of(how), how.polished_from
     if how.method == "proof":
         instead = "" if math.isnan(before) else ", in place of a costlier answer"
         return f"class {label} reached {route}{instead}"
@@ -235,7 +194,7 @@ def _without(left_out: Sequence[str]) -> str:
     return f", {both(left_out)} not counted" if left_out else ""
 
 
-def _route(how: How) -> str:
+def route_of(how: How) -> str:
     """The route that the search took; a method without words of its own is named. `how` itself has the numbers."""
     if how.method in {"path", "latent"} and math.isinf(how.theta) and math.isnan(how.polished_from):
         return "at an example of it"

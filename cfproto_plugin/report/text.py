@@ -6,9 +6,11 @@ import textwrap
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from cfproto_plugin.report.notes import message_in_words, quality
+from cfproto_plugin.report.purposes import only_for
 from cfproto_plugin.report.ranking import ranked
-from cfproto_plugin.report.sentences import as_sentence, only_for, quality
-from cfproto_plugin.report.words import aligned, classes_text, counted, feature_name, percent, value_text
+from cfproto_plugin.report.sentences import as_sentence
+from cfproto_plugin.report.words import aligned, classes_text, counted, feature_name, percent, row_text, value_text
 
 if TYPE_CHECKING:
     from cfproto_plugin.explanation import Explanation
@@ -16,16 +18,17 @@ if TYPE_CHECKING:
 _TEXT_LINES = 12  # rows of a table
 _CHANGES = 20  # of one row, in full
 _INDENT = " " * 5  # of what stands below a row
+_FALLBACK = "fallback: a weaker answer, made from a training row of the class because the search found none"
 _TEXT_ROOM = 64  # characters; with less room beside a row its changes go below it
 
 
 def as_text(explanation: Explanation, width: int) -> str:
     """A table of at most `width` columns: one line per counterfactual; a single one lists its changes one per line."""
-    title = _title(explanation)
+    titles = [_title(explanation), *_time_is_up(explanation, width)]
     if not len(explanation):
-        return title
+        return titles[0]
     if len(explanation) == 1:
-        return "\n".join([title, *_single(explanation, width)])
+        return "\n".join([*titles, *_single(explanation, width)])
     shown = explanation[:_TEXT_LINES]
     cells = [("row", "status", "class", "p", "changes"), *(_cells(line) for line in shown)]
     columns = aligned(cells, right=(0, 3, 4))
@@ -42,7 +45,10 @@ def as_text(explanation: Explanation, width: int) -> str:
         ]
         lines = aligned(beside)
     hidden = len(explanation) - len(shown)
-    return "\n".join([title, *(_clip(text, width) for text in lines), *([f"... and {hidden} more"] if hidden else [])])
+    ends = [f"... and {hidden} more"] if hidden else []
+    if "fallback" in shown.status:
+        ends += _wrapped(_FALLBACK, width)
+    return "\n".join([*titles, *(_clip(text, width) for text in lines), *ends])
 
 
 def _title(explanation: Explanation) -> str:
@@ -53,6 +59,15 @@ def _title(explanation: Explanation) -> str:
     return f"Explanation of {counted(rows, 'row')}{lines}{': ' if statuses else ''}{statuses}"
 
 
+def _time_is_up(explanation: Explanation, width: int) -> list[str]:
+    """That the time budget ended the search of the call; "" if it did not."""
+    budget = explanation.meta.get("budget")
+    if not isinstance(budget, dict) or not budget.get("spent"):
+        return []
+    text = f"The time budget of {budget.get('seconds', 0):g} s ran out: more time may find more and better answers."
+    return _wrapped(text, width)
+
+
 def _clip(text: str, width: int) -> str:
     return text if len(text) <= width else text[: max(width - 3, 0)] + "..."
 
@@ -60,19 +75,19 @@ def _clip(text: str, width: int) -> str:
 def _cells(line: Explanation) -> tuple[str, ...]:
     """Row, status, classes, probability of the new class and number of changes, for the table."""
     answer = (percent(float(line.new_class_proba[1][0])), str(line.n_changes[0])) if line.found[0] else ("", "")
-    return str(line.row[0]), str(line.status[0]), classes_text(line, "->"), *answer
+    return row_text(line), str(line.status[0]), classes_text(line, "->"), *answer
 
 
 def _single(line: Explanation, width: int) -> list[str]:
     """One counterfactual in full: its classes, a sentence, a table of its changes, and how it was found."""
     proba = f" ({percent(float(line.new_class_proba[1][0]))})" if line.found[0] else ""
-    heading = f"row {line.row[0]}: {classes_text(line, '->')}{proba}"
+    heading = f"row {row_text(line)}: {classes_text(line, '->')}{proba}"
     changes = ranked(line)
     rows = [(feature_name(c), value_text(c.before), "->", value_text(c.after), only_for(c)) for c in changes[:_CHANGES]]
     hidden = len(changes) - len(rows)
     table = ["  " + row for row in aligned(rows, right=(1, 3))] if rows else []
     lines = [heading, *_wrapped(as_sentence(line), width), *table, *([f"  and {hidden} more"] if hidden else [])]
-    lines += [*_wrapped(quality(line), width), *_wrapped(str(line.message[0]), width)] if changes else []
+    lines += [*_wrapped(quality(line), width), *_wrapped(message_in_words(line), width)] if changes else []
     return [_clip(text, width) for text in lines if text]
 
 

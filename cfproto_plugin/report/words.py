@@ -80,6 +80,11 @@ def classes_text(line: Line, arrow: str) -> str:
     return f"{old} {arrow} {new}"
 
 
+def row_text(line: Line) -> str:
+    """The position of the row of a line, and its label in the index if that is another: 0 (532)."""
+    return f"{line.row[0]} ({line.index_labels[0]})" if line.index_labels else str(line.row[0])
+
+
 def counted(number: int, noun: str) -> str:
     """1 row, 2 rows, 1,000 rows."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -166,10 +166,19 @@ def names_for(given: Mapping[Any, str] | tuple[str, ...] | None, classes: Array)
     return tuple(found)
 
 
+def _no_name(text: str, labels: list[Any], names: Sequence[str]) -> str:
+    """That a text names no class, and which there are."""
+    begun = [name for name in names if name.casefold().startswith(text.casefold().strip() or name)]
+    meant = f" Did you mean {begun[0]!r}?" if len(begun) == 1 else did_you_mean(text, names)
+    pairs = list(zip(names, labels, strict=True))[:20]
+    there = ", ".join(repr(label) if name == str(label) else f"{name!r} ({label!r})" for name, label in pairs)
+    return f"target {shown(text)} is not a class of the model.{meant} Its classes are, by name (and label): {there}"
+
+
 def labels_for(target: Any, classes: Array, names: Sequence[str] | None) -> Any:
     """A target that may use the names of classes, by their labels. A label that is a name, too, stays that label.
 
-    A label may be given as a text, as in `names_for`.
+    A label may be given as a text, as in `names_for`. InputError, with the names, for a text that is none of these.
     """
     if names is None or target is None:
         return target
@@ -181,6 +190,8 @@ def labels_for(target: Any, classes: Array, names: Sequence[str] | None) -> Any:
     def labelled(one: Any) -> Any:
         if isinstance(one, Mapping):
             return {labelled(key): value for key, value in one.items()}
+        if isinstance(one, str) and one not in by_name and one not in map(str, labels):
+            raise InputError(_no_name(one, labels, names))
         return by_name.get(one, one) if isinstance(one, str) else one
 
     if isinstance(target, (list, tuple, set, frozenset)):

@@ -10,8 +10,9 @@ import numpy as np
 from cfproto_plugin.helpers.kinds import cells_of
 from cfproto_plugin.report.plots import canvas as c
 from cfproto_plugin.report.plots.lanes import Lane, category_lane, number_lane
+from cfproto_plugin.report.purposes import names_by_purpose, only_for
 from cfproto_plugin.report.ranking import number_of, ranked, scales_of, size_of
-from cfproto_plugin.report.sentences import as_sentence, only_for, only_in_words
+from cfproto_plugin.report.sentences import as_sentence
 from cfproto_plugin.report.words import counted, feature_name, percent, value_text
 
 if TYPE_CHECKING:
@@ -85,8 +86,8 @@ def _caption(line: Explanation, hidden: int, lanes: list[Lane] | None) -> str:
         if any(categories):
             parts.append("A bar in parts is a category: the longer a part, the more of them have that value.")
         parts.append("Each line has its own scale.")
-    if purposes := only_in_words(line):
-        parts.append(f"* Not needed for “{new}”: {' '.join(purposes)}")
+    if purposes := names_by_purpose(line):
+        parts.append(f"* Without these the model says “{new}” too. They change for another reason: {purposes}.")
     return " ".join([*parts, *([f"{counted(hidden, 'smaller change')} not shown."] if hidden else [])])
 
 

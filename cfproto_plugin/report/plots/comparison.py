@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cfproto_plugin.report.plots import canvas as c
+from cfproto_plugin.report.purposes import only_for
 from cfproto_plugin.report.ranking import ranked, scales_of, size_of
-from cfproto_plugin.report.sentences import only_for
 from cfproto_plugin.report.words import counted, percent, value_text
 
 if TYPE_CHECKING:

@@ -106,8 +106,12 @@ def test_the_columns_of_a_one_hot_group_share_their_reason():
 def test_text_sentence_report_frame_and_json_say_it(answers):
     line = next(line for line in answers if any(change.needed_for == "typicality" for change in line.changes()))
     name = next(change.feature for change in line.changes() if change.needed_for == "typicality")
-    assert "only to stay typical of the class." in line.sentence()
-    assert name in line.sentence().partition(".")[2] or "more" in line.sentence()
+    headline, _, rest = line.sentence().partition(", the model would have said ")
+    assert "Also changed, to be typical of the class: " in rest
+    assert f"{name} " in rest.partition("typical of the class")[2]
+    assert "with all changes its probability is" in rest
+    assert all(change.feature in headline for change in line.changes() if change.needed_for == "class")
+    assert not any(f"{change.feature} " in headline for change in line.changes() if change.needed_for != "class")
     for text in (repr(line), line._repr_html_(), line.to_html()):
         assert "only for typicality" in text
     assert set(line.changes_frame()["needed_for"]) == {change.needed_for for change in line.changes()}

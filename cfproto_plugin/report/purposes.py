@@ -1,0 +1,75 @@
+"""Changes that the class does not need: what each is there for, in a word and in sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cfproto_plugin.report.ranking import ranked
+from cfproto_plugin.report.words import both, counted, feature_name, value_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cfproto_plugin.answers import Change
+    from cfproto_plugin.report.records import Line
+
+NAMED = 4  # changes of a kind that a sentence names
+SHORT = {  # by `needed_for`: in a word, for tables
+    "probability": "probability",
+    "rule": "the rules",
+    "difference": "difference",
+    "prototype": "closeness",
+    "typicality": "typicality",
+    "stability": "stability",
+}
+_PURPOSES = {
+    "probability": "to reach the probability asked for",
+    "rule": "to keep the rules",
+    "difference": "to differ from the other answers",
+    "prototype": "to come closer to the class",
+    "typicality": "to be typical of the class",
+    "stability": "so that the class also holds if values are hit only roughly",
+}
+
+
+def only_for(change: Change) -> str:
+    """`only for typicality`; "" for a change that the class needs, or of which that is not known."""
+    purpose = SHORT.get(change.needed_for)
+    return f"only for {purpose}" if purpose else ""
+
+
+def by_purpose(line: Line) -> dict[str, list[Change]]:
+    """The changes that the class does not need, by what they are there for; in the order of `ranked`."""
+    found: dict[str, list[Change]] = {}
+    for change in ranked(line) if line.column_names is not None else []:
+        if change.needed_for in SHORT:
+            found.setdefault(change.needed_for, []).append(change)
+    return found
+
+
+def others_in_words(line: Line, first: str = "Also changed") -> list[str]:
+    """A sentence for every purpose other than the class, with the values of the changes."""
+    return [
+        f"{first}, {_PURPOSES[reason]}: {both(limited([difference(change) for change in changes]))}."
+        for reason, changes in by_purpose(line).items()
+    ]
+
+
+def names_by_purpose(line: Line) -> str:
+    """`a and b to be typical of the class; c to keep the rules`, for pictures, which show the values themselves."""
+    parts = (
+        f"{both(limited([feature_name(change) for change in changes]))} {_PURPOSES[reason]}"
+        for reason, changes in by_purpose(line).items()
+    )
+    return "; ".join(parts)
+
+
+def difference(change: Change, been: str = "") -> str:
+    """`a 1 instead of 2`."""
+    return f"{feature_name(change)} {been}{value_text(change.after)} instead of {value_text(change.before)}"
+
+
+def limited(parts: Sequence[str]) -> list[str]:
+    """The first of them, and how many more there are."""
+    hidden = len(parts) - NAMED
+    return [*parts[:NAMED], *([counted(hidden, "more change")] if hidden > 0 else [])]

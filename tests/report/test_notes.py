@@ -1,0 +1,116 @@
+"""What a sentence and the notes below an answer say of its changes, its quality and how it was found."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_report import explanation
+
+from cfproto_plugin.report import as_html, as_text
+from cfproto_plugin.report.notes import message_in_words, quality
+from cfproto_plugin.report.ranking import ranked
+from cfproto_plugin.search.how import How
+
+MESSAGE = "class yes reached on the way to an example of it, then improved"
+WEAKER = "A weaker answer: the search found none, so this one was made from a training row of that class."
+MISSED = "; the best that was found has stability 0.4, not 0.9"
+
+
+def answer(needed, *, message=MESSAGE, status="found", how=None, **fields):
+    """One row whose grade, age, score and job change, needed for these."""
+    before = pd.DataFrame({"grade": [0], "age": [18], "score": [0.25], "job": ["home"]})
+    after = pd.DataFrame({"grade": [10], "age": [16], "score": [0.5], "job": ["teacher"]})
+    made = explanation(before, after, names=tuple(before.columns), message=message, meta={"config": {"noise": 0.1}})
+    return replace(
+        made,
+        status=np.array([status], dtype=object),
+        deviations=np.array([3.0, 1.0, 1.0, np.nan]),
+        needed_for=np.array([needed]),
+        stability=np.array([0.94]),
+        typicality=np.array([0.3]),
+        how=np.array([how or How("path", theta=1.0, polished_from=9.0)], dtype=object),
+        **fields,
+    )
+
+
+def test_a_sentence_says_first_what_the_class_needs_then_the_rest_with_its_values():
+    e = answer(["class", "typicality", "typicality", "stability"])
+    assert e.sentence() == (
+        "Had grade been 10 instead of 0, the model would have said yes. Also changed, to be typical of the class: age "
+        "16 instead of 18 and score 0.5 instead of 0.25. Also changed, so that the class also holds if values are hit "
+        "only roughly: job teacher instead of home. Without these changes the model says yes too; with all changes its "
+        "probability is 75 %."
+    )
+
+
+def test_one_change_that_the_class_does_not_need_is_this_change():
+    e = answer(["class", "class", "class", "rule"])
+    assert "Also changed, to keep the rules: job teacher instead of home. Without this change the model" in e.sentence()
+
+
+def test_a_row_of_the_class_already_says_why_it_changes_at_all():
+    e = answer(["probability"] * 4, original_class=np.array(["yes"], dtype=object))
+    assert e.sentence().startswith("The model says yes already. Changed, to reach the probability asked for: grade 10 ")
+    assert e.sentence().endswith(". The probability becomes 75 % instead of 10 %.")
+
+
+def test_what_the_class_needs_comes_first_in_sentence_table_and_page():
+    e = answer(["typicality", "class", "class", "typicality"])
+    order = [change.feature for change in ranked(e)]
+    assert order == ["age", "score", "grade", "job"]
+    table = [line.split()[0] for line in as_text(e, 100).splitlines() if "->" in line][1:]
+    page, said = as_html(e), e.sentence()
+    assert table == order
+    assert order == sorted(order, key=lambda name: said.index(f"{name} "))
+    assert order == sorted(order, key=lambda name: page.index(f"<td>{name}</td>"))
+
+
+def test_quality_says_what_copies_are_and_which_changed_columns_they_hardly_try():
+    assert quality(answer(["class"] * 4)) == (
+        "94 % of copies whose numbers are moved by about 0.1 standard deviations keep the class, but grade, age and "
+        "job hardly move in them: whole numbers are rounded and categories stay. The answer is at least as typical of "
+        "yes as 30 % of its training rows."
+    )
+
+
+def test_whole_numbers_that_the_noise_does_move_are_not_named():
+    e = replace(answer(["class"] * 4), deviations=np.array([30.0, 1.0, 1.0, np.nan]))
+    assert "but age and job hardly move" in quality(e)
+
+
+@pytest.mark.parametrize(
+    ("status", "how", "message", "said"),
+    [
+        ("found", None, MESSAGE, ""),
+        ("found", None, MESSAGE + MISSED, "The best that was found has stability 0.4, not 0.9."),
+        ("found", How("fista"), "class a; b reached by gradient descent", ""),
+        (
+            "fallback",
+            How("fallback"),
+            "class yes reached on the way to a training row of that class" + MISSED,
+            f"{WEAKER} The best that was found has stability 0.4, not 0.9.",
+        ),
+        (
+            "fallback",
+            How("nearest"),
+            "the nearest training row of class yes: the time budget left no search",
+            "A weaker answer: the time ran out before a search, so this is the nearest training row of that class.",
+        ),
+    ],
+)
+def test_a_message_is_shown_where_it_tells_something(status, how, message, said):
+    e = answer(["class"] * 4, status=status, how=how, message=message)
+    assert message_in_words(e) == said
+    assert "reached" not in as_text(e, 100) + as_html(e)
+    assert said in " ".join(as_text(e, 100).split())
+
+
+def test_the_printed_table_says_that_the_time_ran_out_and_what_a_fallback_is():
+    e = answer(["class"] * 4, status="fallback", how=How("fallback"))
+    several = replace(e[[0, 0]], row=np.array([0, 1]), meta={"budget": {"seconds": 0.5, "spent": True, "overrun": 0}})
+    text = " ".join(as_text(several, 60).split())
+    assert "The time budget of 0.5 s ran out" in text
+    assert "fallback: a weaker answer" in text
+    assert max(map(len, as_text(several, 60).splitlines())) <= 60
+    assert "ran out" not in as_text(e[[0, 0]], 60)
