@@ -50,10 +50,11 @@ class Models:
     @classmethod
     def of(cls, model: Any, adapter: str | ModelAdapter | None, encoder: Any, autoencoder: Any, seed: int) -> Models:
         """Find the adapters."""
-        others = [
-            None if other is None else adapted(other, role="transform", seed=seed) for other in (encoder, autoencoder)
-        ]
-        return cls(adapted(model, adapter, seed=seed), *others, model=model)
+
+        def beside(other: Any) -> Adapted | None:
+            return None if other is None else adapted(other, role="transform", seed=seed)
+
+        return cls(adapted(model, adapter, seed=seed), beside(encoder), beside(autoencoder), model)
 
 
 @dataclass(frozen=True)
