@@ -264,13 +264,14 @@ def test_dots_of_the_groups_are_their_median_distances(refused):
     summary = refused.summary(by=["a"] * 10 + ["b"] * 2)
     dots = summary.plot().axes[2]
     found = {int(line.get_ydata()[0]): line for line in dots.lines if line.get_marker() in {"o", "D", ">"}}
-    for y, record in enumerate(summary.groups):
+    groups = [record for record in summary.groups if record.group != "class"]  # all have the same one: all rows again
+    for y, record in enumerate(groups):
         beyond = record.distance > dots.get_xlim()[1]  # a group of few rows
         assert (found[y].get_marker() == ">") == beyond
         assert found[y].get_xdata()[0] == pytest.approx(dots.get_xlim()[1] if beyond else record.distance)
     names = [label.get_text() for label in dots.get_yticklabels()]
-    assert names == ["all rows", "class: $no_^$ <i>", "group: a", "group: b"]
-    assert texts(summary.plot()).count("12, 0 % without") == 2
+    assert names == ["all rows", "group: a", "group: b"]
+    assert texts(summary.plot()).count("12, 0 % without") == 1
 
 
 def test_a_small_group_far_beyond_the_others_is_an_arrow_with_its_number(refused):
@@ -280,7 +281,7 @@ def test_a_small_group_far_beyond_the_others_is_an_arrow_with_its_number(refused
     far = replace(summary.groups[-1], distance=1e6, distance_high=1e6)
     dots = drawn(replace(summary, groups=(*summary.groups[:-1], far)).plot()).axes[2]
     assert dots.get_xlim()[1] < 1e3
-    assert [line.get_ydata()[0] for line in dots.lines if line.get_marker() == ">"] == [3]
+    assert [line.get_ydata()[0] for line in dots.lines if line.get_marker() == ">"] == [2]
     assert "1e+06" in [text.get_text() for text in dots.texts]
 
 
@@ -301,6 +302,17 @@ def test_a_comparison_shows_every_answer_and_what_it_changes(explainer, refused)
             if name == "income" and name in changed:
                 assert text == f"{'▲' if changed[name].after > changed[name].before else '▼'} {changed[name].after}"
     assert len(table.patches) == several.n_changes.sum()
+    marks = "".join(text.get_text() for text in table.texts)
+    caption = " ".join(" ".join(texts(figure)).split())
+    for mark, meaning in {"▲": "a number rises", "▼": "a number falls", "·": "A dot", "*": "* not needed"}.items():
+        assert (meaning in caption) == (mark in marks)
+
+
+@pytest.mark.parametrize(("reach", "ticks"), [(5, [5]), (12, [5, 10]), (30, [10, 20, 30]), (100, [25, 50, 75, 100])])
+def test_each_side_of_the_bars_of_a_cohort_has_tick_labels(reach, ticks):
+    from cfproto_plugin.report.plots.cohort import _ticks
+
+    assert _ticks(reach) == ticks
 
 
 def test_a_path_shows_the_probabilities_that_the_model_gives_and_the_answer(both, explainer):

@@ -22,7 +22,8 @@ def plot_summary(summary: Summary, figure: Any = None) -> Any:
     features, groups = summary.select()[:_FEATURES], summary.groups[:_GROUPS]
     if not summary.groups[0].answers:
         return c.no_picture(figure, _title(summary), "There is no counterfactual, so no change can be counted.")
-    if len(groups) == 2 and features:  # noqa: PLR2004 all rows, and the one class that all of them have
+    groups = tuple(group for group in groups if not (group.group == "class" and group.rows == groups[0].rows))
+    if len(groups) == 1 and features:  # all rows, whatever class they have
         groups = ()
     changes = [_change(record) for record in features]
     fared = [f"{record.rows:,}, {percent(record.without_answer)} without" for record in groups]
@@ -38,7 +39,7 @@ def plot_summary(summary: Summary, figure: Any = None) -> Any:
     if groups:
         _draw_groups(parts[-2], groups)
         c.text_column(parts[-1], _FARED, fared, size=c.SMALL)
-    hidden = len(summary.select()) - len(features), len(summary.groups) - len(groups) if groups else 0
+    hidden = len(summary.select()) - len(features), max(len(summary.groups) - _GROUPS, 0) if groups else 0
     c.entitle(figure, _title(summary), _caption(summary, hidden, features=bool(features), by_group=bool(groups)))
     return c.finish(figure)
 
@@ -98,10 +99,18 @@ def _draw_features(axes: Any, features: tuple[FeatureRecord, ...]) -> None:
         axes.barh(y, other, left=up, color=c.OTHER, hatch=c.ELSE, **{**style, "edgecolor": c.INK})
     axes.axvline(0, color=c.INK, lw=0.8)
     left, right = (max(max(side(r) for r in features) * 100, 5) for side in (_falling, _rising))
+    left, right = max(left, 0.15 * right), max(right, 0.15 * left)  # room for a label
     axes.set_xlim(-left * 1.05, right * 1.05)
-    ticks = [tick for tick in range(-100, 101, 25 if left + right > 60 else 10) if -left * 1.05 <= tick <= right * 1.05]  # noqa: PLR2004
+    ticks = [*(-tick for tick in _ticks(left)[-1 if left < right / 3 else 0 :]), 0]
+    ticks += _ticks(right)[-1 if right < left / 3 else 0 :]
     axes.set_xticks(ticks, [f"{abs(tick)} %" for tick in ticks])
     axes.set_xlabel("share of the counterfactuals in which it changes", fontsize=c.SMALL)
+
+
+def _ticks(reach: float) -> list[int]:
+    """Percentages above 0 that one side of the bars shows: at least one."""
+    step = next(step for step in (25, 10, 5) if step * 2 <= reach or step == 5)  # noqa: PLR2004
+    return [tick for tick in range(step, 101, step) if tick <= reach * 1.05]
 
 
 def _falling(record: FeatureRecord) -> float:

@@ -17,6 +17,8 @@ _COLUMNS, _ANSWERS = 24, 7
 _ROW, _FRAME, _ANSWER, _NAMES = 0.36, 2.2, 1.75, 3.0  # inches
 _LONG, _VALUE = 15, 23  # characters
 _FULL = 2.0  # standard deviations of the darkest cell
+_SIGNS = {"▲": "a number rises", "▼": "a number falls", "≠": "another category, or a value in place of a missing one"}
+_OTHER = "* not needed for the class, but for how typical and stable the answer is, or for a rule."
 _DARKEST = 0.38  # of black: text on it can still be read
 
 
@@ -43,7 +45,7 @@ def plot_comparison(explanation: Explanation, figure: Any = None) -> Any:
     axes.xaxis.tick_top()
     axes.set_xlim(-0.5, len(heads) - 0.5)
     hidden = len(names) - len(shown), len(explanation) - len(lines)
-    c.entitle(figure, _title(explanation, len(names)), _caption(hidden))
+    c.entitle(figure, _title(explanation, len(names)), _caption(hidden, _marks(shown, changes, scales)))
     return c.finish(figure)
 
 
@@ -66,7 +68,7 @@ def _cell(axes: Any, x: int, y: int, change: Change | None, scales: dict[str, fl
     part = min(abs(size) / _FULL, 1.0) if size else 0.5
     shade = str(1 - _DARKEST * max(part, 0.15))
     axes.add_patch(Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, facecolor=shade, edgecolor=c.INK, lw=0.6))
-    sign = "≠" if not size else "▲" if size > 0 else "▼"
+    sign = _sign(size)
     _write(axes, x, y, value_text(change.after) + " *" * bool(only_for(change)), f"{sign} ")
 
 
@@ -96,11 +98,26 @@ def _title(explanation: Explanation, columns: int) -> str:
     return f"Row {row}: {ways}; between them they change {counted(columns, 'column')}"
 
 
-def _caption(hidden: tuple[int, int]) -> str:
-    how = (
-        "Framed cells are the values that an answer changes: ▲ a number rises, ▼ it falls, ≠ another category, or a "
-        "value in place of a missing one; the darker, the larger the change in standard deviations. A dot: the value "
-        "stays. * not needed for the class, but for how typical and stable the answer is, or for a rule."
-    )
+def _marks(names: list[str], changes: list[dict[str, Change]], scales: dict[str, float] | None) -> set[str]:
+    """The marks that occur in the cells."""
+    found = set()
+    for name in names:
+        for change in (each.get(name) for each in changes):
+            found.add("·" if change is None else _sign(size_of(change, scales)))
+            found |= {"*"} if change is not None and only_for(change) else set()
+    return found
+
+
+def _sign(size: float) -> str:
+    return "≠" if not size else "▲" if size > 0 else "▼"
+
+
+def _caption(hidden: tuple[int, int], marks: set[str]) -> str:
+    """What the cells and the marks that occur mean."""
+    signs = ", ".join(f"{sign} {text}" for sign, text in _SIGNS.items() if sign in marks)
+    how = f"Framed cells are the values that an answer changes: {signs}; the darker, the larger the change"
+    how += " in standard deviations." if marks & {"▲", "▼"} else "."
+    how += " A dot: the value stays." if "·" in marks else ""
+    how += f" {_OTHER}" if "*" in marks else ""
     names = [counted(n, noun) for n, noun in zip(hidden, ("column", "further answer"), strict=True) if n]
     return f"{how} Not shown: {' and '.join(names)}." if names else how
