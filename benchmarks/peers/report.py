@@ -40,7 +40,7 @@ knows two classes only.
   prototype (`theta=100`). DiCE random samples and then undoes changes, DiCE genetic mixes training rows.
 - **Proofs.** `proved`: of how many rows the answer is proved to be the best there is, within 20 s each: treecf exact by
   its own L1, `certify` by EN. An answer of treecf exact that is not proved is the best it found in that time. Both
-  ran at the same time on a busy machine, and the 20 s are of the clock: treecf exact had as little as a quarter of a core.
+  ran at the same time on a busy machine, and the 20 s are of the clock: treecf exact had at times a quarter of a core.
 - **Times.** `ms` is the mean processor time of one row alone, `batch` that per row of one call with all twenty. All on
   one thread of a two-core machine that was busy with other work: they are rough, and compare within this page only.
 - **Settings of the peers.** NICE and treecf measure distances in standard deviations, as EN does, which gives them a
