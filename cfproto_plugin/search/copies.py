@@ -34,7 +34,9 @@ class Copies:
     def order(self, table: Array, original: Array) -> Array:
         """Numbers (m, K) of the copies of points (m, A), those first that go back farthest towards their row (m, A)."""
         most = np.abs(self.steps).max(axis=0, initial=0)
-        unit = np.where(most > 0, most, np.inf)
+        most = np.where(most > 0, most, 1.0)
+        size = most * np.sqrt(np.square(self.steps / most).mean(axis=0))
+        unit = np.where(size > 0, size, np.inf)
         towards = np.nan_to_num(original - table) / unit
         return np.argsort(-towards @ (self.steps / unit).T, axis=1, kind="stable")
 
