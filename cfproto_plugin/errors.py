@@ -20,8 +20,7 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
-_ALIKE = 0.75  # of difflib's ratio
-_SHORT, _SHORT_ALIKE = 3, 0.65  # words of three letters of which one is wrong; x10 and x12 are two names
+_ALIKE = 0.75  # of difflib's ratio: two of three letters alike, 0.67, is another word
 
 
 class CfprotoError(Exception):
@@ -106,8 +105,8 @@ def is_meant(name: object, given: Iterable[object]) -> str:
 def _closest(name: str, known: Iterable[str]) -> str | None:
     """The known name that a reader would take for this one: other capitals or spaces, a letter or two off."""
     plain, word = {_plain(each): each for each in known}, _plain(name)
-    cutoff = _SHORT_ALIKE if len(word) == _SHORT and word.isalpha() else _ALIKE
-    close = difflib.get_close_matches(word, plain, n=1, cutoff=cutoff)
+    close = difflib.get_close_matches(word, plain, n=1, cutoff=_ALIKE)
+    close = close or [each for each in plain if word.isalpha() and sorted(each) == sorted(word)]  # two letters swapped
     return plain[close[0]] if close else None
 
 

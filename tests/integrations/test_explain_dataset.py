@@ -256,7 +256,7 @@ def test_a_file_that_lacks_a_column_is_named(saved, source, tmp_path):
         ({"n": 0}, "n is 0"),
         ({"workers": 0}, "workers is 0"),
         ({"workers": "many"}, "or 'all'"),
-        ({"engine": "rai"}, "Did you mean 'ray'"),
+        ({"engine": "rayy"}, "Did you mean 'ray'"),
         ({"block_rows": 0}, "block_rows is 0"),
         ({"keep": "key"}, "has no column 'key' to keep"),
     ],
