@@ -23,7 +23,7 @@ from cfproto_plugin.files.loading import Handed
 from cfproto_plugin.files.models import How
 from cfproto_plugin.files.package import MAX_BYTES
 from cfproto_plugin.files.record import Saved
-from cfproto_plugin.fitted import Fitted, Models, check_certifiable, require_fitted
+from cfproto_plugin.fitted import Fitted, Models, require_fitted
 from cfproto_plugin.plugins.versions import versions
 from cfproto_plugin.protocols import CategoryDistance, ModelAdapter, PrototypeProvider
 from cfproto_plugin.result import budget_record, explanation_of
@@ -31,6 +31,7 @@ from cfproto_plugin.search.clock import Clock, Done, Progress, reporting
 from cfproto_plugin.search.portions import solve_in_portions
 from cfproto_plugin.search.proofs.certificate import Certificate
 from cfproto_plugin.search.proofs.certify import bounds, certify
+from cfproto_plugin.search.proofs.supported import check_certifiable
 from cfproto_plugin.search.several import further_answers
 from cfproto_plugin.search.targets import labels_for, names_for
 

@@ -14,7 +14,7 @@ from cfproto_plugin.config import SearchConfig
 from cfproto_plugin.errors import ConfigError, NotFittedError
 from cfproto_plugin.features import Features
 from cfproto_plugin.helpers.frames import check_known_columns
-from cfproto_plugin.plugins import Adapted, adapted, fitted_provider, make, own_copy, registry, space_of, type_name
+from cfproto_plugin.plugins import Adapted, adapted, fitted_provider, make, own_copy, registry, space_of
 from cfproto_plugin.protocols import Array, CategoryDistance, GradientAdapter, ModelAdapter, PrototypeProvider
 from cfproto_plugin.search.copies import Copies
 from cfproto_plugin.search.fingerprint import Fingerprint
@@ -25,6 +25,7 @@ from cfproto_plugin.search.noise import Noise
 from cfproto_plugin.search.objective.gradients import with_gradient
 from cfproto_plugin.search.parts import parts_that_work, splits_that_work, transform_that_works
 from cfproto_plugin.search.plan import Plan, Situation, make_plan
+from cfproto_plugin.search.proofs.supported import check_certifiable
 from cfproto_plugin.search.targets import names_of
 from cfproto_plugin.search.training import Said, ask, difference_in, still
 from cfproto_plugin.search.tuning import Tuning
@@ -289,40 +290,6 @@ def _floors(
 
 def _default_k(prototypes: str, encoder: Adapted | None) -> int:
     return 1 if encoder is None or prototypes == "kdtree" else _CODES
-
-
-def check_certifiable(what: str, model: Adapted, columns: Columns, *, encoders: bool, itself: Any) -> None:
-    """Refuse proofs about models that do not say their trees, or that do not decide by them alone.
-
-    itself: the user's model, which the message names.
-    """
-    if encoders or len(columns.shape) > 1:
-        raise ConfigError(f"{what} is for tables without encoders and autoencoders; leave it out")
-    if model.trees is None:
-        raise ConfigError(
-            f"{what} needs the trees of the model, and {model.owner} has none for "
-            f"{'this model' if itself is None else type_name(itself)}{_of_pipelines(itself)}. Models that have them: "
-            "XGBoost's (splits by category from version 3.1 on), scikit-learn's trees, forests, bagging and boosting "
-            "of trees, and those of plugins whose adapters have trees(). Splits by category, such as those of "
-            "HistGradientBoostingClassifier with categorical_features or of LightGBM, are known of XGBoost alone. "
-            "Leave it out, or use such a model"
-        )
-    if model.labels is not None:
-        raise ConfigError(f"{what} needs a model that decides for its largest probability, and {model.owner} does not")
-    for attribute in columns.attributes:
-        if attribute.dates is not None:
-            raise ConfigError(f"{what} needs numbers and categories; column {attribute.name!r} holds dates")
-
-
-def _of_pipelines(model: Any) -> str:
-    """Why a pipeline has no trees, whatever its last step is, and what to do."""
-    if not hasattr(model, "named_steps"):
-        return ""
-    return (
-        ": its trees split what the steps before them make, not the columns of the rows. Encode the columns before the "
-        "model and explain the model alone, or give XGBoost columns of the dtype category (enable_categorical=True) in "
-        "place of an encoder"
-    )
 
 
 def _check_settings(config: SearchConfig, models: Models, table: Columns, columns: int) -> None:

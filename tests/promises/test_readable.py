@@ -17,7 +17,7 @@ from cfproto_plugin.cli.show import as_lines
 from cfproto_plugin.errors import ConfigError
 from cfproto_plugin.report import as_html, as_text
 
-CHANGE = re.compile(r"^ *(?:\d+  .*?  [>\d]+ %  )?(\S.*?) +(\S+)  -> +(\S+)(?:  only for .*)?$")
+CHANGE = re.compile(r"^ *(?:\d+(?: \(\d+\))?  .*?  [>\d]+ %  )?(\S.*?) +(\S+)  -> +(\S+)(?:  only for .*)?$")
 CELLS = re.compile(r'<td>([^<]*)</td><td>([^<]*)</td><td class="after">([^<]*)</td>')
 
 

@@ -160,6 +160,8 @@ def _numbers(
     value = _cheapest(space, at, low, high, cost)
     some = np.isfinite(cost(value))
     value, low, high = value[some], low[some], high[some]
+    if len(low) and some[[0, -1]].all():  # the outermost choices stand for what was cut off, too
+        low[0], high[-1] = min(low[0], float(rows.lower[0, at])), max(high[-1], float(rows.upper[0, at]))
     if stays:
         return _with_own(at, original, value, low, high, cost, apart=apart)
     return Choices(at, value, cost(value), low, high, -1, ordered=True)

@@ -80,3 +80,13 @@ def test_an_answer_of_a_proof_has_no_change_that_can_be_left_out_and_says_what_e
             assert FOREST.predict(back[None])[0] == e.original_class[line]
     assert (e.needed_for[by_proof][changed[by_proof]] == "class").all()
     assert (e.gap[by_proof] == 0).all()
+
+
+@pytest.mark.parametrize("rules", [{}, {"ranges": {1: (-50, 50)}}, {"integer": [1]}])
+def test_training_rows_far_away_in_a_column_without_splits_contradict_nothing(rules):
+    target = X[:, 0] > 0
+    rows = np.column_stack([X[:, 0], np.where(target, 40.0, -40.0)])
+    model = RandomForestClassifier(5, max_depth=3, random_state=0).fit(rows * [1, 0], target)
+    search = SearchConfig.close(certify="optimal")
+    explainer = CounterfactualExplainer(model, features=Features(decimals=None, **rules), search=search).fit(rows)
+    assert explainer.certificate(rows[:20]).exact.all()
