@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -166,9 +167,13 @@ def test_an_impossible_relation_is_named():
     train = pd.DataFrame(np.random.default_rng(4).uniform(0, 1, (200, 3)), columns=["a", "b", "c"])
     rules = Features(immutable=("a",), ranges={"b": (0.0, 0.2)}, relations=("c >= 0", "a <= b"))
     rows = train[(train["a"] > 0.5) & (train["b"] < 0.8)].head(3)
-    e = CounterfactualExplainer(lambda x: ramp(x.to_numpy()), features=rules).fit(train).explain(rows)
+    explainer = CounterfactualExplainer(lambda x: ramp(x.to_numpy())).fit(train)
+    e = explainer.explain(rows, features=rules)
+    assert (e.status == "infeasible").all()
+    assert "the relation 'a <= b' cannot hold" in e.message[0]
+    e = explainer.explain(rows, features=replace(rules, relations=("c >= 0", "a * a <= a * b")))  # no proof of products
     assert (e.status == "not_found").all()
-    assert "no point that was tried satisfies the relation 'a <= b'" in e.message[0]
+    assert "no point that was tried satisfies the relation 'a * a <= a * b'" in e.message[0]
 
 
 class Hasty:
