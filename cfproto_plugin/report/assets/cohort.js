@@ -3,7 +3,9 @@
 
 const SHOWN_FEATURES = 12;
 
-function tally(lines) {
+/* Most often first, as e.summary() has it; of equals the larger median change in standard deviations, where a category
+   counts as one, then the first column. */
+function tally(lines, columns) {
   const found = new Map();
   for (const line of lines) {
     for (const change of line.changes) {
@@ -19,7 +21,9 @@ function tally(lines) {
       entry.values.set(change.after, (entry.values.get(change.after) || 0) + 1);
     }
   }
-  return [...found.values()].sort((a, b) => b.count - a.count);
+  const size = (entry) => entry.sizes.length ? median(entry.sizes) : 1;
+  const place = new Map(columns.map((column, at) => [column, at]));
+  return [...found.values()].sort((a, b) => b.count - a.count || size(b) - size(a) || place.get(a.feature) - place.get(b.feature));
 }
 
 function median(numbers) {
@@ -87,7 +91,7 @@ function classButtons(lines, chooseClasses, narrowed) {
 /* Fill `place` for the lines that are shown. chosen: the feature whose lines are shown, narrowed: whether only some
    classes are. choose: (feature) shows only the lines that change it, chooseClasses: (from, to) only those classes. */
 function drawCohort(place, lines, data, { chosen, narrowed, choose, chooseClasses }) {
-  const answers = lines.filter((line) => line.changes.length), entries = tally(answers);
+  const answers = lines.filter((line) => line.changes.length), entries = tally(answers, data.columns);
   if (!entries.length) {
     place.replaceChildren(el("p", { class: "dim" }, "No line that is shown changes a column."));
     return;
