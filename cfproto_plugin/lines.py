@@ -249,6 +249,7 @@ class Lines:
             blocked=None if blocked is None else [task.space.rules.relations[at].name for at in blocked.relations],
             only_of_class=blocked is not None and blocked.of_class,
             relax=task.binding(),
+            estimated=("min_stability",) if solved.estimated[i] else (),
             floors={
                 name: (float(best), floor.least)
                 for name, best, floor in (

@@ -217,6 +217,7 @@ def why_not_in_words(
     only_of_class: bool = False,
     relax: Sequence[str] = (),
     floors: Mapping[str, tuple[float, float]] = MappingProxyType({}),
+    estimated: Sequence[str] = (),
 ) -> str:
     """Why a row has no counterfactual of the classes `wanted`.
 
@@ -225,7 +226,8 @@ def why_not_in_words(
     rules. raised: what the model raised at points of the search. least: the lead that a class must exceed: kappa, and
     what the model's answers vary by. blocked: the relations that no point satisfied, or none together; only_of_class:
     none of the points of the classes wanted. relax: the rules and settings that could be. floors: the best typicality
-    and stability of points of such a class, by the names of the settings, and what these ask for.
+    and stability of points of such a class, by the names of the settings, and what these ask for; estimated: those of
+    them that are estimates.
     """
     if refused:
         return "the model did not confirm the class of what the search found"
@@ -236,7 +238,11 @@ def why_not_in_words(
     names = " or ".join(map(str, wanted))
     if blocked:
         return _blocked_in_words(blocked, f"class {names}{_at_least(min_proba)}" if only_of_class else "", reached)
-    if short := [f"{name} {best:.2g}, not {least:g}" for name, (best, least) in floors.items() if best < least]:
+    if short := [
+        f"{name} {'about ' * (name in estimated)}{best:.2g}, not {least:g}"
+        for name, (best, least) in floors.items()
+        if best < least
+    ]:
         return f"points of class {names} were found, but the best reach {' and '.join(short)}; ask for less"
     return "; ".join(
         _nothing_valid(

@@ -41,7 +41,7 @@ from cfproto_plugin.search.refine.readable import shortened
 _MORE = 0.01  # by which a class must lead in a second search
 _ANSWER = (
     *("good", "refused", "table", "proba", "label", "cost", "distance", "trace", "by_search", "reached", "blocked"),
-    *("typicality", "stability", "least_typicality", "goal", "needed"),
+    *("typicality", "stability", "estimated", "least_typicality", "goal", "needed"),
 )
 _LAST_CALL = 0.25  # seconds that training rows may add to the last call
 _MOST_NEAREST, _LEAST_NEAREST = 64, 2  # training rows of a line in it
@@ -64,6 +64,7 @@ class Solved(NamedTuple):
     blocked: Array  # (n,) objects: the relations that no point satisfied, as `Blocked`; None for none
     typicality: Array  # (n,) of the answer, or the best of a line without one; NaN where it is not measured
     stability: Array  # (n,) likewise
+    estimated: Array  # (n,) bool: the stability of a line without an answer is an estimate
     needed: Array  # (n, A) what each change is needed for, in the words of `refine.needed`
     least_typicality: Array  # (n,) what was asked for
     seconds: Array  # (n,)
@@ -257,6 +258,7 @@ class _Driver:
             self.reached.blocked(),
             self.judge.measures.reached[0],
             self.judge.measures.reached[1],
+            self.judge.measures.estimated,
             nothing_known(self.incumbents.table.shape),
             self.judge.measures.least,
             self.clock.seconds,

@@ -361,6 +361,18 @@ def test_a_cohort_says_how_many_changes_the_class_needs(refused):
     assert "in the other 2 the model gives the new class without that change too" in flat(" ".join(texts(figure)))
 
 
+def test_of_columns_that_one_answer_each_changes_the_larger_change_comes_first():
+    from cfproto_plugin.answers import Change
+    from cfproto_plugin.report.plots.comparison import _ordered
+
+    small, large, category = Change(0, "a", 1.0, 1.1), Change(0, "b", 1.0, 9.0), Change(0, "c", "x", "y")
+    both = Change(0, "d", 1.0, 1.1)
+    answers = [{"a": small, "d": both}, {"c": category, "d": both}, {"b": large}]
+    scales = {"a": 1.0, "b": 1.0, "c": np.nan, "d": 1.0}
+    for order in (answers, answers[::-1]):
+        assert _ordered(order, ["a", "b", "c", "d"], scales) == ["d", "b", "c", "a"]
+
+
 def test_columns_of_a_comparison_come_by_how_many_answers_change_them_and_then_by_how_much(explainer, refused):
     from cfproto_plugin.report.ranking import scales_of, size_of
 
