@@ -42,7 +42,7 @@ def table(axes: Any) -> None:
     axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(0, -0.16), ncols=2, frameon=False)
     p, changes = e.counterfactual_proba[0, 0], int(e.n_changes[0])
     which = f"the {len(names)} largest of {changes} changes" if changes > len(names) else f"{changes} changes"
-    title = f"A benign tumour, and what would make XGBoost call it malignant ({p:.0%}): {which}"
+    title = f"A benign tumour, and what would make XGBoost call it malignant ({100 * p:.0f} %): {which}"
     axes.set_title(title, fontsize=10, loc="left")
     axes.set_xlabel("standard deviations from the training mean; beside the dots: the value before → after", fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
