@@ -9,9 +9,10 @@ function tally(lines, columns) {
   const found = new Map();
   for (const line of lines) {
     for (const change of line.changes) {
-      if (!found.has(change.feature)) found.set(change.feature, { feature: change.feature, count: 0, ways: new Map(), sizes: [], steps: [], unit: "", values: new Map() });
+      if (!found.has(change.feature)) found.set(change.feature, { feature: change.feature, count: 0, spare: 0, ways: new Map(), sizes: [], steps: [], unit: "", values: new Map() });
       const entry = found.get(change.feature);
       entry.count += 1;
+      if (change.only) entry.spare += 1;
       entry.ways.set(change.direction, (entry.ways.get(change.direction) || 0) + 1);
       if (change.step !== null) {
         entry.steps.push(change.step);
@@ -68,9 +69,15 @@ function cohortRow(entry, answers, data, chosen, choose) {
   const button = el("button", { type: "button", class: "link", "aria-pressed": String(chosen === entry.feature),
     on: { click: () => choose(chosen === entry.feature ? "" : entry.feature) } }, entry.feature);
   return el("tr", {}, el("th", { scope: "row" }, button), el("td", { class: "often" }, track),
-    el("td", { class: "count" }, entry.count.toLocaleString("en") + " (" + percent(entry.count / answers) + ")"),
+    el("td", { class: "count" }, entry.count.toLocaleString("en") + " (" + percent(entry.count / answers) + ")", ...spare(entry)),
     el("td", {}, ...ways.flatMap(([way, count], at) => [at ? ", " : "", key(way), count.toLocaleString("en") + "\u00a0" + way])),
     el("td", { class: "dim" }, typical(entry, data.deviations)));
+}
+
+/* How many of the changes the class does not need. */
+function spare(entry) {
+  const which = entry.spare === entry.count ? "none" : entry.spare.toLocaleString("en") + " not";
+  return entry.spare ? [el("br"), el("span", { class: "dim" }, which + " needed for the class")] : [];
 }
 
 function key(way) {
