@@ -66,6 +66,7 @@ def test_rows_with_two_free_columns_are_not_missed(model):
 
 
 @pytest.mark.slow
+@pytest.mark.data
 @pytest.mark.needs("xgboost")
 @pytest.mark.filterwarnings("ignore")
 def test_at_most_two_rows_in_a_thousand_are_missed(monkeypatch):
