@@ -404,6 +404,7 @@ def test_a_path_shows_the_probabilities_that_the_model_gives_and_the_answer(both
     scales = dict(zip(both.column_names, both.deviations, strict=True))
     far = sum(1 if c.feature == "<b>job</b>" else abs(c.after - c.before) / scales[c.feature] for c in both.changes())
     assert star.get_xdata()[0] == pytest.approx(far)
+    assert any(text.get_text().endswith(f"% “{HOSTILE[1]}”") for text in axes.texts)
 
 
 def test_an_embedding_shows_the_numbers_of_the_search_and_the_row(both):
