@@ -129,7 +129,7 @@ def picture(table: MetricTable, shares: Sequence[float], chance: float, file: Pa
         axes.spines[["top", "right"]].set_visible(False)
     pair[0].set_ylim(0, 1.05)
     pair[1].set_yscale("log")
-    pair[0].legend(frameon=False, fontsize=9, loc="lower right")
+    pair[0].legend(loc="center right", frameon=False)
     figure.savefig(file, dpi=120)
     plt.close(figure)
 
