@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from cfproto_plugin import CounterfactualExplainer, SearchConfig
 from cfproto_plugin.cli import main
-from cfproto_plugin.errors import ConfigError, InputError
+from cfproto_plugin.errors import ConfigError, InputError, ModelGoneError
 from cfproto_plugin.integrations.datasets import explain_dataset
 from cfproto_plugin.integrations.datasets.manifest import NAME
 
@@ -231,6 +231,31 @@ def test_a_damaged_block_is_named_the_others_are_done_and_the_next_run_tries_it_
     path.write_bytes(healthy)
     again = explain_dataset(saved, source, sink).raise_for_status()
     assert (again.done_before, again.found) == (2, ROWS)
+
+
+def test_a_block_whose_model_left_in_the_middle_is_named_and_asked_about_again(source, tmp_path):
+    state = {"left": np.inf}
+
+    def probabilities(rows):
+        state["left"] -= 1
+        if state["left"] < 0:
+            raise ModelGoneError("the service is down")
+        score = np.clip(np.floor(np.asarray(rows["income"], dtype=float) / 100) / 60, 0.02, 0.98)
+        return np.column_stack([1 - score, score])
+
+    explainer = CounterfactualExplainer(probabilities, search=SearchConfig.close()).fit(loans(200))
+    state["left"] = 10_000
+    whole = explain_dataset(explainer, source, tmp_path / "whole")
+    calls = 10_000 - state["left"]
+    state["left"] = calls // 2
+    report = explain_dataset(explainer, source, tmp_path / "answers")
+    assert 0 < len(report.failed) < whole.blocks
+    assert all("the service is down" in reason for reason in report.failed.values())
+    done = contents(tmp_path / "answers")
+    assert len(done) == whole.blocks - len(report.failed)
+    state["left"] = np.inf
+    assert explain_dataset(explainer, source, tmp_path / "answers").done_before == len(done)
+    assert contents(tmp_path / "answers") == contents(tmp_path / "whole")
 
 
 def test_a_file_without_a_footer_is_named_and_the_others_are_done(saved, source, tmp_path):
