@@ -14,6 +14,7 @@ import os
 import platform
 import tempfile
 import time
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -139,6 +140,7 @@ def main() -> None:
     about = {
         "rows": given.rows,
         "same_bytes": same,
+        "date": datetime.now(UTC).date().isoformat(),
         "load": os.getloadavg(),
         "cores": os.cpu_count(),
         "versions": {

@@ -20,6 +20,7 @@ import threading
 import time
 import urllib.request
 from collections import Counter
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -177,6 +178,7 @@ def main() -> None:
         lines = [load(Path(name), which, batching, given.seconds, made) for which, batching in settings.items()]
     names = ("mlserver", "numpy", "pandas", "xgboost-cpu")
     about = {
+        "date": datetime.now(UTC).date().isoformat(),
         "load": os.getloadavg(),
         "cores": os.cpu_count(),
         "versions": {"python": platform.python_version(), **{each: version(each) for each in names}},
