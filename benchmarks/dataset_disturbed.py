@@ -1,4 +1,4 @@
-"""The job of dataset_runs.py, disturbed: a worker is killed, or the job is stopped and started again.
+"""The job of dataset_runs.py, disturbed: a worker is killed, the job is stopped and started again, twice.
 
 Are the files those of a job that nobody disturbed, byte for byte, and were finished blocks left alone? Run it after
 dataset_runs.py, in the same environment: .venv-ray/bin/python benchmarks/dataset_disturbed.py. Adds to
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,12 +25,11 @@ from dataset_runs import RESULTS, digest, prepare
 
 from cfproto_plugin.integrations.datasets import explain_dataset
 
-CASES = (
-    *(("local", 1, what) for what in ("SIGINT", "SIGKILL")),
-    *(("local", 2, what) for what in ("worker killed", "SIGINT", "SIGKILL")),
-    *(("ray", 2, what) for what in ("worker killed", "SIGINT", "SIGKILL")),
+CASES = (  # what happens, and after how many of twenty blocks
+    ("ray", 2, (("worker killed", 3), ("SIGINT", 7), ("SIGKILL", 12))),
+    ("local", 2, (("worker killed", 3), ("SIGINT", 7), ("SIGKILL", 12))),
+    ("local", 1, (("SIGINT", 4), ("SIGKILL", 9))),
 )
-BLOCKS = 6  # of twenty that are done when it happens
 SECONDS = 1200
 
 
@@ -87,33 +86,45 @@ def times(sink: Path) -> dict[str, int]:
     return {path.name: path.stat().st_mtime_ns for path in sink.glob("*.parquet")}
 
 
-def disturbed(folder: Path, engine: str, workers: int, what: str) -> dict[str, Any]:
-    """One job that is disturbed, and finished."""
-    sink = folder / f"{engine}-{workers}-{what}"
-    with started(folder, sink, engine, workers) as (process, session):
-        while len(times(sink)) < BLOCKS:
-            if process.poll() is not None:
-                raise RuntimeError(f"{engine}, {workers}: it ended before it was disturbed")
-            time.sleep(0.05)
-        if what == "worker killed":
-            os.kill(workers_of(process.pid, session, engine)[0], signal.SIGKILL)
-        else:
-            process.send_signal(signal.Signals[what])
-        status = process.wait(SECONDS)
-    before = times(sink)
-    if what != "worker killed":
-        with started(folder, sink, engine, workers) as (process, _):
-            if process.wait(SECONDS):
-                raise RuntimeError(f"{engine}, {workers}, {what}: it did not go on")
-    after = times(sink)
+def done_again(before: dict[str, int], after: dict[str, int]) -> int:
+    """How many of the files that were there before were written again."""
+    return sum(after.get(name) != moment for name, moment in before.items())
+
+
+def disturbed(folder: Path, engine: str, workers: int, events: Sequence[tuple[str, int]]) -> dict[str, Any]:
+    """One job that is disturbed, started again after each time that it was stopped, and finished."""
+    sink, todo, done = folder / f"{engine}-{workers}-disturbed", [*events], []
+    stopped: dict[str, int] = {}
+    while True:
+        ended_by_us = False
+        with started(folder, sink, engine, workers) as (process, session):
+            while todo and process.poll() is None:
+                if len(times(sink)) < todo[0][1]:
+                    time.sleep(0.05)
+                    continue
+                what, _ = todo.pop(0)
+                done.append({"what": what, "blocks_before": len(times(sink))})
+                if what != "worker killed":
+                    process.send_signal(signal.Signals[what])
+                    ended_by_us = True
+                    break
+                os.kill(workers_of(process.pid, session, engine)[0], signal.SIGKILL)
+            status = process.wait(SECONDS)
+        after = times(sink)
+        if stopped and done_again(stopped, after):
+            raise RuntimeError(f"{engine}, {workers}: {done_again(stopped, after)} finished blocks were done again")
+        if status == 0:
+            break
+        if not ended_by_us:
+            raise RuntimeError(f"{engine}, {workers}: it ended with status {status}")
+        stopped = after
+        done[-1]["blocks_before"] = len(after)
     return {
         "engine": engine,
         "workers": workers,
-        "what": what,
-        "status": status,
-        "blocks_before": len(before),
         "blocks": len(after),
-        "done_again": sum(after[name] != moment for name, moment in before.items()),
+        "events": done,
+        "left_out": [what for what, _ in todo],
         "sha256": digest(sink),
     }
 
@@ -121,11 +132,17 @@ def disturbed(folder: Path, engine: str, workers: int, what: str) -> dict[str, A
 def as_lines(results: dict[str, Any]) -> list[str]:
     """The lines of the table on the page."""
     expected = results["lines"][0]["sha256"]
-    return [
-        f"| {line['engine']}, {line['workers']} | {line['what']} | {line['blocks_before']} of {line['blocks']} | "
-        f"{line['done_again']} | {'yes' if line['sha256'] == expected else 'NO'} |"
-        for line in results["disturbed"]
-    ]
+    lines = []
+    for job in results["disturbed"]:
+        for event in job["events"]:
+            same = "yes" if job["sha256"] == expected else "NO"
+            cells = [
+                f"{job['engine']}, {job['workers']}",
+                event["what"],
+                f"{event['blocks_before']} of {job['blocks']}",
+            ]
+            lines.append(f"| {' | '.join(cells)} | {same} |")
+    return lines
 
 
 def main() -> None:
