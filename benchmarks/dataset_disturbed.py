@@ -35,6 +35,7 @@ SECONDS = 1200
 
 def job(folder: Path, sink: Path, engine: Any, workers: int, session: str) -> None:
     """What the process that is disturbed does."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     if engine == "ray":
         import ray
 

@@ -312,7 +312,7 @@ def test_progress_is_told_after_every_block(saved, source, tmp_path):
 # In processes of their own
 
 SLOW = """
-import sys, time
+import signal, sys, time
 from cfproto_plugin.integrations.datasets import explain_dataset, frames
 
 answers = frames.FrameExplainer.answers
@@ -321,6 +321,7 @@ def slowly(self, frame, arrow=None):
     return answers(self, frame, arrow)
 frames.FrameExplainer.answers = slowly
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by what a shell runs in the background
     explain_dataset(*sys.argv[1:4], block_rows=10, workers=int(sys.argv[4]))
 """
 
