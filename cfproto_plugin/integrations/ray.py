@@ -8,12 +8,8 @@ and sink are on a file system that all nodes share.
 from __future__ import annotations
 
 import json
-import signal
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from types import FrameType
 from typing import Any
 
 from cfproto_plugin.integrations.datasets.blocks import Block
@@ -54,37 +50,8 @@ def on_ray(work: Work, blocks: Sequence[Block], workers: int) -> Iterator[tuple[
         compute=data.ActorPoolStrategy(size=min(workers, len(blocks))),
         num_cpus=1,
     )
-    with noting_interrupts() as check:
-        for row in ended.iter_rows():
-            check()
-            yield Block(**json.loads(row["block"])), Outcome(**json.loads(row["outcome"]))
-
-
-@contextmanager
-def noting_interrupts() -> Iterator[Callable[[], None]]:
-    """A function that raises KeyboardInterrupt if there was a SIGINT since the block began.
-
-    Python loses one that arrives while a callback of Ray's compiled code runs, and the job would go on to its end.
-    """
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield lambda: None
-        return
-    came: list[int] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        came.append(number)
-        before(number, frame)
-
-    def check() -> None:
-        if came:
-            raise KeyboardInterrupt
-
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield check
-    finally:
-        signal.signal(signal.SIGINT, before)
+    for row in ended.iter_rows():
+        yield Block(**json.loads(row["block"])), Outcome(**json.loads(row["outcome"]))
 
 
 def load_ray_data() -> Any:

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +20,6 @@ from cfproto_plugin.cli import main
 from cfproto_plugin.errors import ConfigError, InputError, ModelGoneError
 from cfproto_plugin.integrations.datasets import explain_dataset
 from cfproto_plugin.integrations.datasets.manifest import NAME
-from cfproto_plugin.integrations.ray import noting_interrupts
 
 pytestmark = [pytest.mark.needs("pyarrow"), pytest.mark.needs("xgboost")]
 ROWS, GROUP = 90, 30
@@ -359,17 +357,6 @@ def test_a_job_that_is_stopped_goes_on_without_redoing_finished_blocks(saved, so
     assert not list(sink.rglob(".cfproto-*"))
     explain_dataset(saved, source, tmp_path / "at once", block_rows=10)
     assert contents(sink) == contents(tmp_path / "at once")
-
-
-def test_an_interrupt_that_compiled_code_lost_is_raised_after_the_next_block():
-    with noting_interrupts() as check:
-        check()
-        with suppress(KeyboardInterrupt):  # as Python does in a callback
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(1)
-        with pytest.raises(KeyboardInterrupt):
-            check()
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def _all_ended(group):
