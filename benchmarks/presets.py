@@ -152,6 +152,8 @@ def draw(lines: list[dict[str, Any]], file: Path) -> None:
         axes.spines[["top", "right"]].set_visible(False)
     marks = [plt.Line2D([], [], ls="", color="#444444", marker=m, label=name) for name, m in MARKERS.items()]
     marks += [plt.Line2D([], [], ls="", color=c, marker="s", label=NAMES[model]) for model, c in COLOURS.items()]
+    title = "The presets on Breast Cancer: farther left is nearer to the row, higher is better"
+    figure.suptitle(title, fontsize=11, x=0.01, ha="left")
     figure.legend(handles=marks, loc="outside right center", frameon=False, fontsize=9)
     figure.savefig(file, dpi=120)
     plt.close(figure)

@@ -236,6 +236,7 @@ class Lines:
         least += self.fitted.noise_of(self.given.table.dtype).lead
         if task.intervals is not None:
             wanted, absent, least = task.intervals.in_words(i, self.fitted.names), False, 0.0
+        blocked = solved.blocked[i]
         return why_not_in_words(
             wanted,
             in_time=solved.in_time,
@@ -247,8 +248,10 @@ class Lines:
             reached=float(solved.reached[i]),
             raised=raised,
             least=least,
-            impossible=None if solved.impossible[i] < 0 else task.space.rules.relations[solved.impossible[i]].name,
+            blocked=None if blocked is None else [task.space.rules.relations[at].name for at in blocked.relations],
+            only_of_class=blocked is not None and blocked.of_class,
             relax=task.binding(),
+            estimated=("min_stability",) if solved.estimated[i] else (),
             floors={
                 name: (float(best), floor.least)
                 for name, best, floor in (

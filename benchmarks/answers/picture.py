@@ -58,6 +58,10 @@ def draw(fronts: list[dict[str, Any]], file: Path) -> None:
         if front["quality"] in SHOWN:
             at = SHOWN.index(front["quality"]), cases.index((front["data"], front["model"]))
             _panel(grid[at], front, first=at[1] == 0, top=at[0] == 0, bottom=at[0] == len(SHOWN) - 1)
+    title = "One dot is a tool or a setting: farther left is nearer to the row; higher is better in the upper rows, "
+    figure.suptitle(
+        f"{title}lower in the row of changed columns. “ours” is cfproto-plugin", fontsize=12, x=0.01, ha="left"
+    )
     figure.legend(handles=_legend(plt), loc="outside lower center", ncols=8, frameon=False, fontsize=10)
     figure.savefig(file, dpi=90)
     plt.close(figure)

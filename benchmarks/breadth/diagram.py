@@ -33,7 +33,8 @@ def draw(group: dict[str, Any], file: Path) -> None:
     first = group["measures"][shown[0]]
     figure.suptitle(
         f"Average ranks over {first['cases']} cases (a table and a model), 1 is best; "
-        f"grey: within the critical difference of the best (Nemenyi, 5 %, {first['tables']} tables)",
+        f"grey: within the critical difference of the best (Nemenyi, 5 %, {first['tables']} tables). "
+        "“ours” is cfproto-plugin",
         fontsize=10,
     )
     figure.tight_layout()

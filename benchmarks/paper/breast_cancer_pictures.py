@@ -24,11 +24,21 @@ PANELS = (
 
 
 def measures(
-    table: MetricTable, names: Sequence[str], ticks: Sequence[str], file: Path, paper: dict[str, dict[str, float]]
+    table: MetricTable,
+    names: Sequence[str],
+    ticks: Sequence[str],
+    file: Path,
+    paper: dict[str, dict[str, float]],
+    title: str,
 ) -> None:
-    """Bars of time, steps, IM1, IM2 and EN. Error bars: standard deviation for time and steps, else 95 % bounds."""
-    figure, grid = plt.subplots(1, len(PANELS), figsize=(12.5, 2.9), layout="constrained")
-    for (metric, title, factor), axes in zip(PANELS, grid, strict=True):
+    """Bars of time, steps, IM1, IM2 and EN. Error bars: standard deviation for time and steps, else 95 % bounds.
+
+    title: what the bars are of.
+    """
+    figure, grid = plt.subplots(1, len(PANELS), figsize=(12.5, 3.2), layout="constrained")
+    how = "lower is better; error bars: standard deviation of time and steps, else 95 % bounds of the mean"
+    figure.suptitle(f"{title}: {how}", fontsize=10, x=0.01, ha="left", weight="bold")
+    for (metric, named, factor), axes in zip(PANELS, grid, strict=True):
         records = [table.select(name, metric) for name in names]
         spread = metric in {"seconds", "n_steps"}
         error = [factor * (r.std if spread else (r.upper - r.lower) / 2) for r in records]
@@ -39,7 +49,7 @@ def measures(
             axes.scatter(*zip(*known, strict=True), marker="D", s=34, color=PAPER, zorder=3, label="paper")
         axes.set_ylim(bottom=0)
         axes.set_xticks(range(len(names)), ticks, fontsize=9)
-        axes.set_title(title, fontsize=10, loc="left")
+        axes.set_title(named, fontsize=10, loc="left")
         axes.spines[["top", "right"]].set_visible(False)
         axes.tick_params(axis="y", labelsize=8)
     handles, labels = grid[0].get_legend_handles_labels()
@@ -51,6 +61,8 @@ def measures(
 def attributes(table: MetricTable, names: Sequence[str], file: Path) -> None:
     """Features and different attributes that changed by more than one standard deviation."""
     figure, axes = plt.subplots(figsize=(6.2, 3.2), layout="constrained")
+    title = "Columns that a counterfactual of Breast Cancer changes by more than 1 standard deviation"
+    figure.suptitle(f"{title}\n(an attribute has three columns); means and 95 % bounds", fontsize=9, x=0.01, ha="left")
     for shift, metric, colour in ((-0.2, "features", LIGHT), (0.2, "attributes", DARK)):
         records = [table.select(name, metric) for name in names]
         places = [i + shift for i in range(len(names))]

@@ -264,9 +264,11 @@ def write(found: Found, accuracy: Sequence[float], size: Size, places: Places, s
     ]
     write_csv(places.results / "breast_cancer_rows.csv", rows)
     write_csv(places.results / "breast_cancer.csv", [asdict(record) for record in table.records])
-    pictures.measures(table, LOSSES, LOSSES, places.picture("paper-bcw-losses.png"), PAPER)
+    title = "Breast Cancer, the paper's losses A, B and C"
+    pictures.measures(table, LOSSES, LOSSES, places.picture("paper-bcw-losses.png"), PAPER, title)
     for swept, values in (("theta", [f"{t:g}" for t in size.thetas]), ("k", [str(k) for k in size.ks])):
         names = [f"B {swept}={value}" for value in values]
-        pictures.measures(table, names, values, places.picture(f"paper-bcw-{swept}.png"), {})
+        title = f"Breast Cancer, loss B by {swept}"
+        pictures.measures(table, names, values, places.picture(f"paper-bcw-{swept}.png"), {}, title)
     pictures.attributes(table, [*LOSSES, *PRODUCT], places.picture("paper-bcw-attributes.png"))
     write_page(places.docs / "paper-breast-cancer.md", page(table, found, accuracy, size, seconds))

@@ -87,7 +87,9 @@ def write(lines: Mapping[str, Sequence[Arrays]], first: Experiment, places: Plac
         for i in range(len(part["validity"]))
     ]
     write_csv(places.results / "mnist_rows.csv", rows)
-    bars.measures(table, NAMES, NAMES, places.picture("paper-mnist-losses.png"), PAPER)
+    bars.measures(
+        table, NAMES, NAMES, places.picture("paper-mnist-losses.png"), PAPER, "MNIST, the paper's losses A to F"
+    )
     pictures.grid(first, places.picture("paper-mnist-grid.png"))
     pictures.reconstructions(first, places.picture("paper-mnist-reconstructions.png"))
     pictures.failure_and_success(first, places.picture("paper-mnist-figure-2.png"))

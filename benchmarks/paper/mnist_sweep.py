@@ -85,7 +85,7 @@ def main(places: Places, size: Size) -> None:
     for loss in SWEPT:
         names = [setting.name for setting in SETTINGS[loss]]
         file = f"paper-mnist-k{'' if loss == 'D' else '-' + loss.lower()}.png"
-        bars.measures(table, names, TICKS, places.picture(file), {})
+        bars.measures(table, names, TICKS, places.picture(file), {}, f"MNIST, loss {loss} by K")
         parts.append(f"![Time, steps, IM1, IM2 and EN of loss {loss} for K from 2 to all](pictures/{file})")
     parts += [READING, claims.RULE, claims.table(all_claims(lines)), about(COMMAND + size.flags, of.store.seconds)]
     write_page(places.docs / "paper-mnist-k.md", parts)

@@ -174,6 +174,10 @@ def picture(lines: list[dict[str, Any]], file: Path) -> None:
     handles.append(plt.Line2D([], [], marker="o", ls="", color="grey", label="filled: XGBoost"))
     handles.append(plt.Line2D([], [], marker="o", ls="", color="grey", mfc="none", label="hollow: random forest"))
     handles.append(plt.Line2D([], [], marker="x", ls="", color="grey", label="not every row solved"))
+    title = (
+        "Farther left is faster. Lower is better in the first two columns, higher in the last. “ours” is cfproto-plugin"
+    )
+    figure.suptitle(title, fontsize=11, x=0.01, ha="left")
     figure.tight_layout(rect=(0, 0.1, 1, 1))
     figure.legend(handles=handles, loc="lower center", ncol=6, fontsize=8, frameon=False)
     figure.savefig(file, dpi=110)

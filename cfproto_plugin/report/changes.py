@@ -60,7 +60,7 @@ def full_width(line: Record, changes: Sequence[Shown]) -> float:
 def row_name(line: Record) -> str:
     """Row 3, followed by its label in the DataFrame's index if that is not the same number."""
     name = f"Row {line.row[0]}"
-    return name if line.label in {"", name, str(line.row[0])} else f"{name} · {line.label}"
+    return name if line.label in {"", name, str(line.row[0])} else f"{name} (label {line.label})"
 
 
 def _step(change: Change, scales: dict[str, float] | None) -> tuple[float | None, str]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cfproto_plugin.report.records import Line
 
 _FIRST = ("class", "")  # what changes that come first are needed for
-_CATEGORY = 1.0  # standard deviations that another category counts as
+CATEGORY = 1.0  # standard deviations that another category counts as
 
 
 def ranked(explanation: Line) -> list[Change]:
@@ -27,7 +27,7 @@ def ranked(explanation: Line) -> list[Change]:
     if explanation.column_names is None:
         return sorted(explanation.changes(), key=lambda change: -abs(change.after - change.before))
     scales = scales_of(explanation)
-    no_number = math.inf if scales is None else _CATEGORY
+    no_number = math.inf if scales is None else CATEGORY
 
     def place(change: Change) -> tuple[bool, float]:
         return change.needed_for not in _FIRST, -abs(size_of(change, scales) or no_number)

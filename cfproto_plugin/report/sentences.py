@@ -152,7 +152,7 @@ def none_in_words(wanted: Sequence[Any], min_proba: float | None, rules: Sequenc
 
     rules: the rules and settings that bind, by name; without any the bounds are those of the training data.
     """
-    proba = "" if min_proba is None else f" with probability {min_proba:g}"
+    proba = _at_least(min_proba)
     kept = f"that keeps {both(rules)}" if rules else "inside the ranges of the training data"
     relax = f"; relax {either(rules)}" if rules else "; Features(ranges=...) can widen them"
     return f"proved: no row {kept} has class {' or '.join(map(str, wanted))}{proba}{relax}"
@@ -176,7 +176,7 @@ def certificate_in_words(
     if not bound:
         return _no_proof(too_large=too_large, wrong=wrong)
     names = " or ".join(map(str, wanted))
-    proba = "" if min_proba is None else f" with probability {min_proba:g}"
+    proba = _at_least(min_proba)
     end = ", and one that costs as much does" if exact else ""
     end += "" if complete else "; more time may prove more"
     return (
@@ -213,18 +213,21 @@ def why_not_in_words(
     reached: float = math.nan,
     raised: str | None = None,
     least: float = 0.0,
-    impossible: str | None = None,
+    blocked: Sequence[str] | None = None,
+    only_of_class: bool = False,
     relax: Sequence[str] = (),
     floors: Mapping[str, tuple[float, float]] = MappingProxyType({}),
+    estimated: Sequence[str] = (),
 ) -> str:
     """Why a row has no counterfactual of the classes `wanted`.
 
     refused: the model did not confirm what was found. further: the row has others already. absent: the model gives none
     of these classes to a training row. reached: the highest probability of such a class at a point that keeps the
     rules. raised: what the model raised at points of the search. least: the lead that a class must exceed: kappa, and
-    what the model's answers vary by. impossible: the relation that no point satisfied. relax: the rules and settings
-    that could be. floors: the best typicality and stability of points of such a class, by the names of the settings,
-    and what these ask for.
+    what the model's answers vary by. blocked: the relations that no point satisfied, or none together; only_of_class:
+    none of the points of the classes wanted. relax: the rules and settings that could be. floors: the best typicality
+    and stability of points of such a class, by the names of the settings, and what these ask for; estimated: those of
+    them that are estimates.
     """
     if refused:
         return "the model did not confirm the class of what the search found"
@@ -233,9 +236,13 @@ def why_not_in_words(
     if further:
         return "no further counterfactual that differs from the others was found"
     names = " or ".join(map(str, wanted))
-    if impossible is not None:
-        return f"no point that was tried satisfies the relation {impossible!r}; relax it, or the rules of its columns"
-    if short := [f"{name} {best:.2g}, not {least:g}" for name, (best, least) in floors.items() if best < least]:
+    if blocked:
+        return _blocked_in_words(blocked, f"class {names}{_at_least(min_proba)}" if only_of_class else "", reached)
+    if short := [
+        f"{name} {'about ' * (name in estimated)}{best:.2g}, not {least:g}"
+        for name, (best, least) in floors.items()
+        if best < least
+    ]:
         return f"points of class {names} were found, but the best reach {' and '.join(short)}; ask for less"
     return "; ".join(
         _nothing_valid(
@@ -253,6 +260,21 @@ def why_not_in_words(
     )
 
 
+def _blocked_in_words(relations: Sequence[str], wanted: str, reached: float) -> str:
+    """Which relations stand in the way, of points of the class `wanted` if that is given, and what to do."""
+    several = len(relations) > 1
+    named = f"the relation{'s' * several} {both([repr(name) for name in relations])}{' together' * several}"
+    relax = "relax one of them, or the rules of their columns" if several else "relax it, or the rules of its columns"
+    if not wanted:
+        return f"no point that was tried satisfies {named}; {relax}"
+    best = "" if math.isnan(reached) else f"; the best point that keeps all rules has probability {reached:.3g}"
+    return f"points with {wanted} were tried, but none of them satisfies {named}{best}; {relax}"
+
+
+def _at_least(min_proba: float | None) -> str:
+    return "" if min_proba is None else f" with probability {min_proba:g}"
+
+
 def _nothing_valid(
     names: str,
     *,
@@ -264,7 +286,7 @@ def _nothing_valid(
     more: list[str],
 ) -> list[str]:
     """The parts of the message where no point was valid: what there was, how near it came, what to do."""
-    proba = "" if min_proba is None else f" with probability {min_proba:g}"
+    proba = _at_least(min_proba)
     parts = [f"no point of the search that keeps the rules had class {names}{proba}"]
     if absent:
         parts = [f"the model predicts class {names} for no training row, so nothing leads there"]

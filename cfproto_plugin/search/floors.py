@@ -66,6 +66,7 @@ class Measures:
     def __init__(self, floors: Floors, task: Task, model: SearchModel) -> None:
         self.floors, self.task, self.model = floors, task, model
         self.reached = np.full((2, len(task)), np.nan)  # the best typicality and stability of valid points of a line
+        self.estimated = np.zeros(len(task), dtype=bool)  # that stability is an estimate from the first copies
 
     @cached_property
     def least(self) -> Array:
@@ -96,8 +97,12 @@ class Measures:
         floors = self.floors
         if floors.copies is None or not floors.least_stability.least or not len(table):
             return np.zeros(len(table))
-        stable = self._stability_so_far(table, row, label)
+        stable, estimated = self._stability_so_far(table, row, label)
+        best = self.reached[1].copy()
         np.fmax.at(self.reached[1], row, stable)
+        better = (stable == self.reached[1, row]) & ~(stable <= best[row])
+        self.estimated[row[better]] = True
+        self.estimated[row[(stable == self.reached[1, row]) & ~estimated]] = False
         return _missed(stable, floors.least_stability.least, floors.least_stability)
 
     def typicality(self, table: Array, label: Array) -> Array:
@@ -112,14 +117,14 @@ class Measures:
             return np.full(len(table), np.nan)
         return np.asarray(self._kept(copies, table, row, label).mean(axis=1))
 
-    def _stability_so_far(self, table: Array, row: Array, label: Array) -> Array:
+    def _stability_so_far(self, table: Array, row: Array, label: Array) -> tuple[Array, Array]:
         """Likewise; an estimate by the first few copies where these alone are too many that lose the class.
 
-        The copies that go back towards the row are asked first.
+        The copies that go back towards the row are asked first. Second: (m,) bool: it is an estimate.
         """
         copies, least = self.floors.copies, self.floors.least_stability.least
         if copies is None:
-            return np.full(len(table), np.nan)
+            return np.full(len(table), np.nan), np.zeros(len(table), dtype=bool)
         count, first = len(copies.steps), self.task.tuning.copies_first
         order = copies.order(table, self.task.rows.table[row])
         lost = (~self._kept(copies, table, row, label, order[:, :first])).sum(axis=1)
@@ -129,7 +134,7 @@ class Measures:
         if len(at) and first < count:
             lost[at] += (~self._kept(copies, table[at], row[at], label[at], order[at, first:])).sum(axis=1)
         lost = np.where(stopped, lost + self.task.tuning.lost_later * lost / first * (count - first), lost)
-        return np.asarray(1 - lost / count)
+        return np.asarray(1 - lost / count), stopped & (first < count)
 
     def _kept(self, copies: Copies, table: Array, row: Array, label: Array, which: Array | None = None) -> Array:
         """Which copies (m, K) of points (m, A) have their class; which: (m, K) their numbers, if not all."""

@@ -8,8 +8,8 @@ import numpy as np
 
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.floors import Floors, Measures
-from cfproto_plugin.search.intervals import Intervals
 from cfproto_plugin.search.model import SearchModel
+from cfproto_plugin.search.reached import Reached
 from cfproto_plugin.search.task import Task
 from cfproto_plugin.tables.geometry import count_changed
 from cfproto_plugin.tables.space import keep_largest
@@ -49,45 +49,6 @@ def margin_of(
         return np.asarray(margin)
     asked = np.nextafter(sure, 0)[np.where(allowed, proba, -np.inf).argmax(axis=1)]
     return np.asarray(np.minimum(margin, inside - error - asked))
-
-
-class Reached:
-    """How far the points of n lines came, for the message of a line without an answer."""
-
-    def __init__(self, task: Task) -> None:
-        self.proba = np.full(len(task), np.nan)  # the highest probability of an allowed class that kept the rules
-        self._margin = np.full(len(task), -np.inf)
-        self._tried = np.zeros(len(task), dtype=bool)
-        self._held = np.zeros((len(task), len(task.space.rules.relations)), dtype=bool)
-
-    def note(self, judge: Judge, table: Array, row: Array, proba: Array) -> None:
-        """Take note of points (m, A) of lines (m,) and what the model says of them (m, k)."""
-        rows = judge.task.rows.take(row)
-        inside = ~((table < rows.lower) | (table > rows.upper)).any(axis=1)
-        table, row, proba = table[inside], row[inside], proba[inside]
-        self._tried[row] = True
-        for number, relation in enumerate(judge.space.rules.relations):
-            self._held[row[relation(table)], number] = True
-        good = judge.is_permitted(table, row)
-        row, proba = row[good], proba[good]
-        if judge.task.intervals is not None:
-            self._note_nearest(judge.task.intervals.take(row), row, proba)
-            return
-        best = np.where(judge.task.allowed[row], proba, -np.inf).max(axis=1, initial=-np.inf)
-        np.fmax.at(self.proba, row, best)
-
-    def _note_nearest(self, intervals: Intervals, row: Array, proba: Array) -> None:
-        """Keep the probability that came nearest to an interval, or farthest into it."""
-        margin, column = intervals.best(proba)
-        before = self._margin.copy()
-        np.fmax.at(self._margin, row, margin)
-        nearest = (margin == self._margin[row]) & (margin > before[row])
-        self.proba[row[nearest]] = proba[nearest, column[nearest]]
-
-    def impossible(self) -> Array:
-        """(n,) the number of the first relation that no point satisfied, -1 for none."""
-        broken = ~self._held & self._tried[:, None]
-        return np.where(broken.any(axis=1), broken.argmax(axis=1), -1) if broken.size else np.full(len(broken), -1)
 
 
 class Judge:
@@ -168,8 +129,10 @@ class Judge:
         """
         if self._bounds_suffice:
             return self.free_margin(table, row, proba)
-        margin = np.full(len(table), -np.inf)
-        at = np.flatnonzero(self.is_permitted(table, row))
+        margin, permitted = np.full(len(table), -np.inf), self.is_permitted(table, row)
+        if self.reached is not None:
+            self.reached.note_refused(table[~permitted], row[~permitted])
+        at = np.flatnonzero(permitted)
         margin[at] = self.free_margin(table[at], row[at], None if proba is None else proba[at])
         return margin
 
@@ -179,9 +142,10 @@ class Judge:
             return np.zeros(0)
         x = self.task.group[row]
         known = self.model.quick(table, x) if proba is None else proba
+        margin = self.margin_by(known, self.model.quick_decision(table, x), row)
         if self.reached is not None:
-            self.reached.note(self, table, row, known)
-        return self.margin_by(known, self.model.quick_decision(table, x), row)
+            self.reached.note(table, row, known, margin > 0, self.is_permitted)
+        return margin
 
     def free_margin_of(self, tables: Callable[[Array], Array], row: Array) -> Array:
         """Likewise of points that are made when they are asked about, in parts that memory and the time left allow.

@@ -22,7 +22,7 @@ from cfproto_plugin.search.candidates import Candidates, firsts, join
 from cfproto_plugin.search.clock import Clock
 from cfproto_plugin.search.guide import Guide
 from cfproto_plugin.search.incumbent import Incumbents
-from cfproto_plugin.search.judge import Judge, Reached
+from cfproto_plugin.search.judge import Judge
 from cfproto_plugin.search.methods.between import search_between
 from cfproto_plugin.search.methods.counted import Counted
 from cfproto_plugin.search.methods.descent import search_descent
@@ -32,6 +32,7 @@ from cfproto_plugin.search.methods.nearest import nearest_rows
 from cfproto_plugin.search.methods.path import search_path
 from cfproto_plugin.search.methods.prototypes import prototypes_in_pieces, prototypes_of
 from cfproto_plugin.search.methods.wished import search_wished
+from cfproto_plugin.search.reached import Reached
 from cfproto_plugin.search.refine.assess import assess
 from cfproto_plugin.search.refine.confirm import Confirmed, confirm, confirm_at_once, unconfirmed
 from cfproto_plugin.search.refine.needed import UNKNOWN, nothing_known
@@ -40,8 +41,8 @@ from cfproto_plugin.search.refine.readable import shortened
 
 _MORE = 0.01  # by which a class must lead in a second search
 _ANSWER = (
-    *("good", "refused", "table", "proba", "label", "cost", "distance", "trace", "by_search", "reached", "impossible"),
-    *("typicality", "stability", "least_typicality", "goal", "needed"),
+    *("good", "refused", "table", "proba", "label", "cost", "distance", "trace", "by_search", "reached", "blocked"),
+    *("typicality", "stability", "estimated", "least_typicality", "goal", "needed"),
 )
 _LAST_CALL = 0.25  # seconds that training rows may add to the last call
 _MOST_NEAREST, _LEAST_NEAREST = 64, 2  # training rows of a line in it
@@ -61,9 +62,10 @@ class Solved(NamedTuple):
     trace: Array  # (n,) of dtype TRACE
     by_search: Array  # (n,) bool: found before the fallback
     reached: Array  # (n,) the highest probability of an allowed class of points that kept the rules; NaN for none
-    impossible: Array  # (n,) number of the relation that no point satisfied, -1 for none
+    blocked: Array  # (n,) objects: the relations that no point satisfied, as `Blocked`; None for none
     typicality: Array  # (n,) of the answer, or the best of a line without one; NaN where it is not measured
     stability: Array  # (n,) likewise
+    estimated: Array  # (n,) bool: the stability of a line without an answer is an estimate
     needed: Array  # (n, A) what each change is needed for, in the words of `refine.needed`
     least_typicality: Array  # (n,) what was asked for
     seconds: Array  # (n,)
@@ -257,9 +259,10 @@ class _Driver:
             trace,
             by_search,
             self.reached.proba,
-            self.reached.impossible(),
+            self.reached.blocked(),
             self.judge.measures.reached[0],
             self.judge.measures.reached[1],
+            self.judge.measures.estimated,
             nothing_known(self.incumbents.table.shape),
             self.judge.measures.least,
             self.clock.seconds,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cfproto_plugin.tables.impossible import impossible_relations
 from cfproto_plugin.tables.rules import Rules
 from cfproto_plugin.tables.space import FeatureSpace, Rows
 
@@ -30,6 +31,8 @@ def contradictions(space: FeatureSpace, rows: Rows) -> dict[int, str]:
         none = ~rules.keepable(at)[codes] & ~rules.choices_of(at, codes).any(axis=1)
         for i in np.flatnonzero(none).tolist():
             reasons.setdefault(i, f"{_named(rules, at)} no category for column {name(at)}")
+    for i, reason in impossible_relations(rules, rows):
+        reasons.setdefault(i, reason)
     still = (rows.z_lower == rows.z_upper) & (rows.z_lower == rows.z)
     for i in np.flatnonzero(still.all(axis=1)).tolist():
         reasons.setdefault(i, _all_fixed(rules))

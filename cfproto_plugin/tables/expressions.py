@@ -123,6 +123,18 @@ def places(expression: Expression) -> Iterator[int]:
         yield from places(expression.right)
 
 
+def largest(expression: Expression, most: Array) -> float:
+    """What the absolute value of no part of an expression exceeds, for columns that are at most `most` (A,) in size."""
+    if isinstance(expression, Operation):
+        left, right = largest(expression.left, most), largest(expression.right, most)
+        if expression.sign in "+-":
+            return left + right
+        return left * right if expression.sign == "*" else left / abs(float(expression.right(most[None])))
+    if isinstance(expression, Level):
+        return np.inf
+    return abs(expression.value) if isinstance(expression, Number) else float(most[expression.at])
+
+
 def read_chain(text: str, columns: Columns) -> tuple[list[Expression], list[str]]:
     """The expressions of a text, and the comparisons between them."""
     return _Reader(text, columns).chain()

@@ -94,20 +94,27 @@ def draw_embedding(train: Any) -> None:
     """The paper's figure 3."""
     names, values, shares = education(train)
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
-    ladder(left, names, values, "ABDM: what the other columns say", "number of the category in the search")
+    ladder(left, names, values, "ABDM: alike if the other columns are alike", "number of the category in the search")
     ladder(right, names, 100 * shares, "frequency: how often it occurs", "per cent of the training rows")
     colours = mpl.cm.ScalarMappable(cmap="viridis")
     bar = figure.colorbar(colours, ax=right, ticks=[0, 1], pad=0.03, aspect=30)
     bar.ax.set_yticklabels(["fewest", "most"], fontsize=9)
     bar.set_label("years at school", fontsize=9, labelpad=-18)
     bar.outline.set_visible(False)
+    title = (
+        "Numbers for the categories of “education”: by ABDM they follow the years at school, by frequency they do not"
+    )
+    figure.suptitle(title, x=0.005, ha="left", fontsize=11, weight="bold")
     figure.savefig(HERE / "adult_education.png", dpi=130)
 
 
 def draw_counterfactual(e: Explanation) -> None:
     """The paper's figure 1(b): one person, as it is and as it would have to be."""
     before, after = e.original.iloc[0], e.counterfactual.iloc[0]
-    figure, axes = plt.subplots(figsize=(6.4, 4.8), layout="constrained")
+    figure, axes = plt.subplots(figsize=(6.4, 5.2), layout="constrained")
+    count = int(e.n_changes[0])
+    title = f"Had these {count} values been different, the network would have\nput this person above 50K a year"
+    figure.suptitle(title, x=0.02, ha="left", fontsize=11, weight="bold")
     axes.set(xlim=(0, 10), ylim=(len(before) + 1.9, -0.9))
     axes.axis("off")
     for at, text, colour in ((0.2, "", "black"), (3.4, "original", BEFORE), (6.8, "counterfactual", AFTER)):
@@ -123,7 +130,7 @@ def draw_counterfactual(e: Explanation) -> None:
         axes.text(6.8, i, after[name], fontsize=10, va="center", **strong)
     foot = len(before) + 1
     axes.axhline(foot - 0.5, color="black", lw=1)
-    axes.text(0.2, foot + 0.15, "network: p(> 50K)", fontsize=10, va="center", weight="bold")
+    axes.text(0.2, foot + 0.15, "probability of > 50K", fontsize=10, va="center", weight="bold")
     for at, proba in ((3.4, e.original_proba[0, 1]), (6.8, e.counterfactual_proba[0, 1])):
         axes.text(at, foot + 0.15, f"{proba:.3f}", fontsize=10, va="center", weight="bold")
     figure.savefig(HERE / "adult_counterfactual.png", dpi=130)

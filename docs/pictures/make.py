@@ -32,16 +32,19 @@ def table(axes: Any) -> None:
     names = (after - before).abs().nlargest(min(9, int(e.n_changes[0]))).index[::-1]
     for at, name in enumerate(names):
         axes.plot([before[name], after[name]], [at, at], color=AFTER, lw=2, zorder=1)
-        axes.scatter(before[name], at, color=BEFORE, s=44, zorder=2)
-        axes.scatter(after[name], at, color=AFTER, s=44, zorder=2)
+        axes.scatter(before[name], at, color=BEFORE, s=44, zorder=2, label="the tumour as it is" if not at else None)
+        axes.scatter(after[name], at, color=AFTER, s=44, zorder=2, label="its counterfactual" if not at else None)
         values = f"{e.original[name].iloc[0]:g} → {e.counterfactual[name].iloc[0]:g}"
         end = max(before[name], after[name])
         axes.annotate(values, (end, at), xytext=(9, 0), textcoords="offset points", va="center", fontsize=8)
     axes.set_yticks(range(len(names)), names, fontsize=9)
     axes.margins(x=0.25)
-    p = e.counterfactual_proba[0, 0]
-    axes.set_title(f"XGBoost: benign → malignant (p = {p:.3f}), the largest changes", fontsize=10, loc="left")
-    axes.set_xlabel("standard deviations from the training mean", fontsize=9)
+    axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(0, -0.16), ncols=2, frameon=False)
+    p, changes = e.counterfactual_proba[0, 0], int(e.n_changes[0])
+    which = f"the {len(names)} largest of {changes} changes" if changes > len(names) else f"{changes} changes"
+    title = f"A benign tumour, and what would make XGBoost call it malignant ({100 * p:.0f} %): {which}"
+    axes.set_title(title, fontsize=10, loc="left")
+    axes.set_xlabel("standard deviations from the training mean; beside the dots: the value before → after", fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
 
 
@@ -56,17 +59,17 @@ def images(grid: Any) -> None:
     for axes, line in zip(grid, e, strict=True):
         pair = np.hstack([line.original.reshape(8, 8), np.full((8, 1), np.nan), line.counterfactual.reshape(8, 8)])
         axes.imshow(pair, cmap="gray_r", vmin=0, vmax=1)
-        axes.set_title(f"{line.original_class[0]} → {line.counterfactual_class[0]}", fontsize=10)
+        axes.set_title(f"read as {line.original_class[0]} → as {line.counterfactual_class[0]}", fontsize=9)
         axes.axis("off")
 
 
 def main() -> None:
     """One picture: a table on the left, images on the right."""
-    figure = plt.figure(figsize=(10.5, 3.9), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=[1.75, 1])
+    figure = plt.figure(figsize=(11.5, 4.1), layout="constrained")
+    left, right = figure.subfigures(1, 2, width_ratios=[1.9, 1])
     table(left.subplots())
     images(right.subplots(2, 2).ravel())
-    right.suptitle("a network on 8x8 digits, with an encoder", fontsize=10)
+    right.suptitle("Digits, each beside the nearest image found\nthat a network reads as another digit", fontsize=10)
     figure.savefig(HERE / "counterfactuals.png", dpi=130)
 
 

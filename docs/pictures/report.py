@@ -39,7 +39,7 @@ def report(browser: Any, path: Path, row: int) -> None:
         path=IMAGES / "report-top.png", clip={"x": 0, "y": 0, "width": 900, "height": end["y"] + end["height"]}
     )
     page.locator("#changes").screenshot(path=IMAGES / "report-cohort.png")
-    page.fill("#search", f"row {row} ·")
+    page.fill("#search", f"row {row} (label")
     card = page.locator(f".card[data-row='{row}']")
     card.locator(".switch input").nth(1).uncheck()
     page.evaluate("() => document.activeElement.blur()")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -65,6 +66,7 @@ def test_rows_with_two_free_columns_are_not_missed(model):
 
 
 @pytest.mark.slow
+@pytest.mark.data
 @pytest.mark.needs("xgboost")
 @pytest.mark.filterwarnings("ignore")
 def test_at_most_two_rows_in_a_thousand_are_missed(monkeypatch):
@@ -166,9 +168,47 @@ def test_an_impossible_relation_is_named():
     train = pd.DataFrame(np.random.default_rng(4).uniform(0, 1, (200, 3)), columns=["a", "b", "c"])
     rules = Features(immutable=("a",), ranges={"b": (0.0, 0.2)}, relations=("c >= 0", "a <= b"))
     rows = train[(train["a"] > 0.5) & (train["b"] < 0.8)].head(3)
-    e = CounterfactualExplainer(lambda x: ramp(x.to_numpy()), features=rules).fit(train).explain(rows)
+    explainer = CounterfactualExplainer(lambda x: ramp(x.to_numpy())).fit(train)
+    e = explainer.explain(rows, features=rules)
+    assert (e.status == "infeasible").all()
+    assert "the relation 'a <= b' cannot hold" in e.message[0]
+    e = explainer.explain(rows, features=replace(rules, relations=("c >= 0", "a * a <= a * b")))  # no proof of products
     assert (e.status == "not_found").all()
-    assert "no point that was tried satisfies the relation 'a <= b'" in e.message[0]
+    assert "no point that was tried satisfies the relation 'a * a <= a * b'" in e.message[0]
+
+
+def explained_under(*relations, **rules):
+    import pandas as pd
+
+    train = pd.DataFrame(np.random.default_rng(4).uniform(0.1, 1, (200, 3)), columns=["a", "b", "c"])
+    rows = train[(train["b"] < 0.8) & (train["a"] > 0.5)].head(3)
+    explainer = CounterfactualExplainer(lambda x: ramp(x.to_numpy())).fit(train)
+    return explainer.explain(rows, features=Features(relations=relations, **rules))
+
+
+def test_relations_that_no_point_satisfies_together_are_named():
+    e = explained_under("c >= 0", "a * c < b * c", "b * c < a * c")
+    assert (e.status == "not_found").all()
+    for message in e.message:
+        assert "no point that was tried satisfies the relations 'a * c < b * c' and 'b * c < a * c' together" in message
+        assert message.endswith("; relax one of them, or the rules of their columns")
+
+
+def test_the_relation_that_no_point_of_the_class_satisfies_is_named():
+    e = explained_under("c >= 0", "b * c <= 0.8 * c", vary=("a", "b"))
+    assert (e.status == "not_found").all()
+    for message in e.message:
+        assert "points with class 1 were tried, but none of them satisfies the relation 'b * c <= 0.8 * c'" in message
+        assert "the best point that keeps all rules has probability 0.399; relax it" in message
+
+
+def test_a_function_among_the_relations_is_named_likewise():
+    def cheap(rows):
+        return rows["b"] < 0.05
+
+    e = explained_under(cheap)
+    assert (e.status == "not_found").all()
+    assert "no point that was tried satisfies the relation 'cheap'" in e.message[0]
 
 
 class Hasty:

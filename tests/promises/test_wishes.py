@@ -134,6 +134,33 @@ def test_a_row_in_the_target_that_misses_a_floor_that_was_given_is_moved_until_i
     assert (e.stability[moved] >= 0.95).all()
 
 
+def slab(width):
+    def model(x):
+        p = np.where(np.abs(np.asarray(x)[:, 0] - 0.5) < width, 0.9, 0.1)
+        return np.column_stack([1 - p, p])
+
+    return model
+
+
+def test_a_stability_that_only_the_first_copies_tell_is_said_to_be_about_so_much():
+    x = np.random.default_rng(0).uniform(0, 1, (300, 2))
+    search = SearchConfig(min_stability=0.95, min_typicality=0)
+    rows = x[np.abs(x[:, 0] - 0.5) > 0.2][:4]
+    e = CounterfactualExplainer(slab(0.02), search=search).fit(x).explain(rows, target=1)
+    assert set(e.status) == {"not_found"}
+    assert all("the best reach min_stability about 0." in message for message in e.message)
+
+
+def test_a_stability_of_all_copies_is_not_said_to_be_an_estimate():
+    x = np.random.default_rng(0).uniform(0, 1, (300, 2))
+    search = SearchConfig(min_stability=1.0, min_typicality=0)
+    rows = x[np.abs(x[:, 0] - 0.5) > 0.2][:4]
+    e = CounterfactualExplainer(slab(0.065), search=search).fit(x).explain(rows, target=1)
+    assert set(e.status) == {"not_found"}
+    measured = {f"min_stability {kept / 32:.2g}, not 1;" for kept in range(32)}
+    assert all(any(text in message for text in measured) for message in e.message), e.message
+
+
 def own_probability(model, rows):
     """What the model gives the class that it decides for."""
     return model.predict_proba(rows).max(axis=1)

@@ -246,6 +246,30 @@ def test_the_cohort_names_the_typical_change_that_the_summary_names(opened, answ
         assert text.replace("−", "-").replace("→", "->") == expected[name]  # noqa: RUF001 a minus sign
 
 
+def test_the_cohort_has_the_order_of_the_summary_however_the_lines_are_sorted(opened, answers):
+    few = answers[:12]
+    expected = [record.feature for record in few.summary().select()]
+    assert len({record.changed for record in few.summary().select()}) < len(expected)  # some change as often
+    report = opened(few)
+    for by in ("row", "distance", "probability"):
+        report.page.select_option("#sort", by)
+        for _ in range(2):
+            report.page.click("#order")
+            assert report.page.locator(".cohort tbody th").all_inner_texts() == expected[:12]
+
+
+def test_the_cohort_says_how_many_changes_the_class_does_not_need(opened, answers):
+    report, changes = opened(answers), answers.changes_frame()
+    spare = changes[~changes["needed_for"].isin(["class", ""])].groupby("feature").size()
+    assert spare.any()
+    for each in report.page.locator(".cohort tbody tr").all():
+        name, _, count, *_ = each.locator("th, td").all_inner_texts()
+        every = (changes["feature"] == name).sum()
+        expected = {0: "", every: "none needed for the class"}
+        said = expected.get(spare.get(name, 0), f"{spare.get(name, 0)} not needed for the class")
+        assert " ".join(count.split("\n")[1:]) == said
+
+
 def test_the_cohort_counts_the_lines_that_are_shown_and_narrows_them(opened, answers):
     report = opened(answers)
     changes = answers.changes_frame()

@@ -9,6 +9,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression
 
 from cfproto_plugin import CounterfactualExplainer, Explanation, Features, SearchConfig
 from cfproto_plugin.errors import InputError
@@ -240,6 +242,37 @@ def test_a_column_named_class_is_told_apart_from_the_class_of_the_model(explaine
 def test_a_group_that_is_no_column_and_no_value_per_row_is_refused(refused, by, said):
     with pytest.raises(InputError, match=said.replace("?", r"\?")):
         refused.summary(by=by)
+
+
+def test_a_summary_counts_what_changes_are_needed_for():
+    found = load_breast_cancer(as_frame=True)
+    model = LogisticRegression(max_iter=5000).fit(found.data[:400], found.target[:400])
+    e = CounterfactualExplainer(model).fit(found.data[:400]).explain(found.data[400:412], progress=False)
+    summary, changes = e.summary(), e.changes_frame()
+    for record in summary.select():
+        counts = changes[changes["feature"] == record.feature]["needed_for"].value_counts()
+        assert record.needed == counts.get("class", 0)
+        assert record.for_typicality == counts.get("typicality", 0)
+        assert record.for_stability == counts.get("stability", 0)
+        assert record.needed + record.for_typicality + record.for_stability + record.for_other == record.changed
+    assert any(record.for_typicality for record in summary.select())
+    text = repr(summary)
+    first = summary.select()[0]
+    assert "class needs it in" in text
+    assert f"{first.needed} of {first.changed}" in next(line for line in text.split("\n") if first.feature in line)
+    assert "the model gives the new class without it" in " ".join(text.split())
+    assert "class needs it in" in summary._repr_html_()
+    assert {"needed", "for_typicality", "for_stability", "for_other"} <= set(summary.to_frame().columns)
+
+
+def test_a_summary_whose_changes_all_serve_the_class_says_nothing_about_purposes(refused):
+    assert {change.needed_for for change in refused.changes()} == {"class"}
+    assert "class needs it in" not in repr(refused.summary())
+
+
+def test_of_columns_that_change_as_often_the_larger_change_comes_first(refused):
+    records = [(record.changed, record.deviations) for record in refused.summary().select()]
+    assert records == sorted(records, key=lambda each: (-each[0], -(1.0 if math.isnan(each[1]) else each[1])))
 
 
 def test_the_records_of_a_summary_become_frames(refused):

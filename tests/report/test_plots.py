@@ -6,6 +6,8 @@ import io
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -275,8 +277,6 @@ def test_dots_of_the_groups_are_their_median_distances(refused):
 
 
 def test_a_small_group_far_beyond_the_others_is_an_arrow_with_its_number(refused):
-    from dataclasses import replace
-
     summary = refused.summary(by=["a"] * 11 + ["b"])
     far = replace(summary.groups[-1], distance=1e6, distance_high=1e6)
     dots = drawn(replace(summary, groups=(*summary.groups[:-1], far)).plot()).axes[2]
@@ -308,11 +308,86 @@ def test_a_comparison_shows_every_answer_and_what_it_changes(explainer, refused)
         assert (meaning in caption) == (mark in marks)
 
 
-@pytest.mark.parametrize(("reach", "ticks"), [(5, [5]), (12, [5, 10]), (30, [10, 20, 30]), (100, [25, 50, 75, 100])])
-def test_each_side_of_the_bars_of_a_cohort_has_tick_labels(reach, ticks):
+@pytest.mark.parametrize(
+    ("reach", "least", "ticks"),
+    [
+        (5, 0, [5]),
+        (12, 0, [5, 10]),
+        (30, 0, [10, 20, 30]),
+        (100, 0, [25, 50, 75, 100]),
+        (100, 30, [50, 100]),
+        (45, 20, [25]),
+        (20, 18, [20]),
+    ],
+)
+def test_each_side_of_the_bars_of_a_cohort_has_tick_labels(reach, least, ticks):
     from cfproto_plugin.report.plots.cohort import _ticks
 
-    assert _ticks(reach) == ticks
+    assert _ticks(reach, least) == ticks
+
+
+def touching(figure):
+    """Pairs of tick labels of one axis that touch each other."""
+    renderer, found = drawn(figure).canvas.get_renderer(), []
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        low, high = sorted(axis.get_view_interval())
+        labels = zip(axis.get_ticklabels(), axis.get_ticklocs(), strict=True)
+        shown = [label for label, at in labels if label.get_text() and low <= at <= high]
+        boxes = [(label.get_text(), label.get_window_extent(renderer)) for label in shown]
+        found += [(a, b) for (a, p), (b, q) in combinations(boxes, 2) if p.padded(1.5).overlaps(q)]
+    return found
+
+
+@pytest.mark.parametrize(("falling", "rising"), [(0, 97), (4, 97), (49, 100), (80, 49), (100, 100), (7, 12)])
+def test_tick_labels_of_a_cohort_do_not_touch(refused, falling, rising):
+    summary = refused.summary(by=[f"a value with a long name, number {i % 3}" for i in range(12)])
+    one = replace(summary.select()[0], answers=100, other=0)
+    features = [
+        replace(one, feature=f"measure {i} with a name that is far too long for any picture", raised=up, lowered=down)
+        for i, (up, down) in enumerate([(rising, 0), (0, falling)] * 15)
+    ]
+    figure = replace(summary, features=tuple(features)).plot()
+    assert touching(figure) == []
+    names = [label.get_text() for at in (0, 2) for label in figure.axes[at].get_yticklabels()]
+    assert len(set(names)) == 20 + 4  # columns, all rows and three groups, whose values stay apart
+
+
+def test_a_cohort_says_how_many_changes_the_class_needs(refused):
+    summary = refused.summary()
+    assert "class needs it in" not in texts(summary.plot())  # all of them
+    some = replace(summary.features[0], needed=7, for_typicality=3, for_stability=1)
+    figure = drawn(replace(summary, features=(some, *summary.features[1:])).plot())
+    assert {"class needs it in", "7 of 11"} <= set(texts(figure))
+    assert "in the other 2 the model gives the new class without that change too" in flat(" ".join(texts(figure)))
+
+
+def test_of_columns_that_one_answer_each_changes_the_larger_change_comes_first():
+    from cfproto_plugin.answers import Change
+    from cfproto_plugin.report.plots.comparison import _ordered
+
+    small, large, category = Change(0, "a", 1.0, 1.1), Change(0, "b", 1.0, 9.0), Change(0, "c", "x", "y")
+    both = Change(0, "d", 1.0, 1.1)
+    answers = [{"a": small, "d": both}, {"c": category, "d": both}, {"b": large}]
+    scales = {"a": 1.0, "b": 1.0, "c": np.nan, "d": 1.0}
+    for order in (answers, answers[::-1]):
+        assert _ordered(order, ["a", "b", "c", "d"], scales) == ["d", "b", "c", "a"]
+
+
+def test_columns_of_a_comparison_come_by_how_many_answers_change_them_and_then_by_how_much(explainer, refused):
+    from cfproto_plugin.report.ranking import scales_of, size_of
+
+    several = explainer.explain(refused.original[:1], n=4, progress=False)
+    names = [label.get_text() for label in several.plot().axes[0].get_yticklabels()]
+    changes = [change for line in several for change in line.changes()]
+
+    def place(name):
+        sizes = [abs(size_of(c, scales_of(several))) or 1 for c in changes if c.feature == name]
+        return -len(sizes), -max(sizes)
+
+    assert len(names) > 1
+    assert names == sorted(names, key=place)
+    backwards = several[np.arange(len(several))[::-1]]
+    assert [label.get_text() for label in backwards.plot().axes[0].get_yticklabels()] == names
 
 
 def test_a_path_shows_the_probabilities_that_the_model_gives_and_the_answer(both, explainer):
@@ -329,6 +404,7 @@ def test_a_path_shows_the_probabilities_that_the_model_gives_and_the_answer(both
     scales = dict(zip(both.column_names, both.deviations, strict=True))
     far = sum(1 if c.feature == "<b>job</b>" else abs(c.after - c.before) / scales[c.feature] for c in both.changes())
     assert star.get_xdata()[0] == pytest.approx(far)
+    assert any(text.get_text().endswith(f"% “{HOSTILE[1]}”") for text in axes.texts)
 
 
 def test_an_embedding_shows_the_numbers_of_the_search_and_the_row(both):

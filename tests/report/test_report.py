@@ -400,7 +400,7 @@ def test_text_of_the_user_is_escaped_everywhere(tmp_path):
         assert "<script>alert" not in text
     assert Outline(as_html(e)).text.count(EVIL) >= 8
     line = data_of(html)["lines"][0]
-    assert line["name"] == f"Row 0 · {EVIL}"
+    assert line["name"] == f"Row 0 (label {EVIL})"
     assert (line["from"], line["to"]) == (EVIL, EVIL + "2")
     assert [change["feature"] for change in line["changes"]] == [EVIL]
 

@@ -3,13 +3,16 @@
 
 const SHOWN_FEATURES = 12;
 
-function tally(lines) {
+/* Most often first, as e.summary() has it; of equals the larger median change in standard deviations, where a category
+   counts as one, then the first column. */
+function tally(lines, columns) {
   const found = new Map();
   for (const line of lines) {
     for (const change of line.changes) {
-      if (!found.has(change.feature)) found.set(change.feature, { feature: change.feature, count: 0, ways: new Map(), sizes: [], steps: [], unit: "", values: new Map() });
+      if (!found.has(change.feature)) found.set(change.feature, { feature: change.feature, count: 0, spare: 0, ways: new Map(), sizes: [], steps: [], unit: "", values: new Map() });
       const entry = found.get(change.feature);
       entry.count += 1;
+      if (change.only) entry.spare += 1;
       entry.ways.set(change.direction, (entry.ways.get(change.direction) || 0) + 1);
       if (change.step !== null) {
         entry.steps.push(change.step);
@@ -19,7 +22,9 @@ function tally(lines) {
       entry.values.set(change.after, (entry.values.get(change.after) || 0) + 1);
     }
   }
-  return [...found.values()].sort((a, b) => b.count - a.count);
+  const size = (entry) => entry.sizes.length ? median(entry.sizes) : 1;
+  const place = new Map(columns.map((column, at) => [column, at]));
+  return [...found.values()].sort((a, b) => b.count - a.count || size(b) - size(a) || place.get(a.feature) - place.get(b.feature));
 }
 
 function median(numbers) {
@@ -64,9 +69,15 @@ function cohortRow(entry, answers, data, chosen, choose) {
   const button = el("button", { type: "button", class: "link", "aria-pressed": String(chosen === entry.feature),
     on: { click: () => choose(chosen === entry.feature ? "" : entry.feature) } }, entry.feature);
   return el("tr", {}, el("th", { scope: "row" }, button), el("td", { class: "often" }, track),
-    el("td", { class: "count" }, entry.count.toLocaleString("en") + " (" + percent(entry.count / answers) + ")"),
+    el("td", { class: "count" }, entry.count.toLocaleString("en") + " (" + percent(entry.count / answers) + ")", ...spare(entry)),
     el("td", {}, ...ways.flatMap(([way, count], at) => [at ? ", " : "", key(way), count.toLocaleString("en") + "\u00a0" + way])),
     el("td", { class: "dim" }, typical(entry, data.deviations)));
+}
+
+/* How many of the changes the class does not need. */
+function spare(entry) {
+  const which = entry.spare === entry.count ? "none" : entry.spare.toLocaleString("en") + " not";
+  return entry.spare ? [el("br"), el("span", { class: "dim" }, which + " needed for the class")] : [];
 }
 
 function key(way) {
@@ -87,7 +98,7 @@ function classButtons(lines, chooseClasses, narrowed) {
 /* Fill `place` for the lines that are shown. chosen: the feature whose lines are shown, narrowed: whether only some
    classes are. choose: (feature) shows only the lines that change it, chooseClasses: (from, to) only those classes. */
 function drawCohort(place, lines, data, { chosen, narrowed, choose, chooseClasses }) {
-  const answers = lines.filter((line) => line.changes.length), entries = tally(answers);
+  const answers = lines.filter((line) => line.changes.length), entries = tally(answers, data.columns);
   if (!entries.length) {
     place.replaceChildren(el("p", { class: "dim" }, "No line that is shown changes a column."));
     return;

@@ -47,9 +47,10 @@ function choose(values) {
 }
 
 function update() {
-  shown = sorted(data.lines.filter(matches));
+  const matching = data.lines.filter(matches);
+  shown = sorted(matching);
   page = 0;
-  drawCohort(byId("cohort"), shown, data, {
+  drawCohort(byId("cohort"), matching, data, {
     chosen: controls.feature.value.slice(1),
     narrowed: controls.from.value !== "" || controls.to.value !== "",
     choose: (feature) => choose({ feature }),
@@ -88,7 +89,7 @@ function reset() {
 options(controls.from, data.lines.map((line) => line.from));
 options(controls.to, data.lines.map((line) => line.to));
 for (const status of new Set(data.lines.map((line) => line.status))) controls.status.append(el("option", { value: "=" + status }, status.replace("_", " ")));
-options(controls.feature, tally(data.lines).map((entry) => entry.feature));
+options(controls.feature, tally(data.lines, data.columns).map((entry) => entry.feature));
 controls.feature.parentElement.hidden = controls.feature.options.length === 1;
 byId("changes").hidden = controls.feature.options.length === 1;
 for (const name of ["from", "to", "status", "feature", "sort"]) controls[name].addEventListener("change", update);

@@ -13,7 +13,8 @@ import numpy as np
 from cfproto_plugin.helpers.kinds import load_pandas
 from cfproto_plugin.report.cohorts.groups import Groups, groups_of_lines
 from cfproto_plugin.report.cohorts.wording import summary_html, summary_text
-from cfproto_plugin.report.ranking import number_of, scales_of
+from cfproto_plugin.report.purposes import SHORT
+from cfproto_plugin.report.ranking import CATEGORY, number_of, scales_of
 from cfproto_plugin.report.words import value_text
 
 if TYPE_CHECKING:
@@ -61,6 +62,9 @@ class FeatureRecord:
     of those changes in the units of the column, NaN without one. deviations: the median size of a changed number in
     standard deviations of the training data. most_common: the value that most of the changed lines take, and
     most_common_count how many; for numbers likewise. unit: of rise and fall, "days" for dates and durations.
+    needed: changes that the class needs, by `Change.needed_for`. for_typicality, for_stability, for_other: changes that
+    it does not need, by what they are there for; other is a rule, a probability, closeness to the
+    class or a difference from other answers. Of the rest of `changed` it is not known.
     """
 
     group: str
@@ -78,13 +82,18 @@ class FeatureRecord:
     most_common: str
     most_common_count: int
     unit: str = ""
+    needed: int = 0
+    for_typicality: int = 0
+    for_stability: int = 0
+    for_other: int = 0
 
 
 @dataclass(frozen=True, repr=False)
 class Summary:
     """The answers of a cohort. groups: a record for all rows, each class, and each value of `by`.
 
-    features: for each of these groups the columns that change, most often first. by: the name of the column, or None.
+    features: for each of these groups the columns that change, most often first; of those that change as often the ones
+    that change by more standard deviations, another category counting as one. by: the name of the column, or None.
     """
 
     groups: tuple[GroupRecord, ...]
@@ -171,7 +180,7 @@ def _changes_by_line(explanation: Explanation) -> list[list[Change]]:
 def _features(
     explanation: Explanation, lines: Array, changes: Sequence[Sequence[Change]], group: str, value: str
 ) -> list[FeatureRecord]:
-    """The columns that change in some of the lines (m,), most often first; of equals the first column."""
+    """The columns that change in some of the lines (m,), in the order of `Summary`; of equals the first column."""
     scales, names = scales_of(explanation), explanation.column_names or ()
     found: dict[str, list[Change]] = {}
     for line in lines.tolist():
@@ -183,7 +192,12 @@ def _features(
         for name in names
         if name in found
     ]
-    return sorted(records, key=lambda record: -record.changed)
+    return sorted(records, key=lambda record: (-record.changed, -_size(record)))
+
+
+def _size(record: FeatureRecord) -> float:
+    """The median change in standard deviations; that of categories, and of numbers without a scale, is one."""
+    return CATEGORY if math.isnan(record.deviations) else record.deviations
 
 
 def _feature(
@@ -211,5 +225,18 @@ def _feature(
         deviations=_quantile(np.abs(numbers) / scale, 0.5) if scale else math.nan,
         most_common=common,
         most_common_count=count,
+        **_purposes(changes),
         unit="days" if len(numbers) and isinstance(changes[0].after, (datetime, timedelta)) else "",
     )
+
+
+def _purposes(changes: Sequence[Change]) -> dict[str, int]:
+    """How many of the changes the class needs, and how many are there for something else."""
+    counts = Counter(change.needed_for for change in changes)
+    other = sum(counts[purpose] for purpose in SHORT if purpose not in {"typicality", "stability"})
+    return {
+        "needed": counts["class"],
+        "for_typicality": counts["typicality"],
+        "for_stability": counts["stability"],
+        "for_other": other,
+    }

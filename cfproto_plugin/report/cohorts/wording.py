@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from cfproto_plugin.report.cohorts.summary import FeatureRecord, GroupRecord, Summary
 
 _FEATURES = 12
+_WIDE = 120  # characters of a line
 _GROUPS = 20
 _NOTICEABLE = 1.05  # times
 FEW = 10  # rows; medians of fewer say little
@@ -23,6 +25,12 @@ _ACTION_HEADS = ("", "change", "rows flipped", "of them new", "typical and stabl
 _GROUP_HEADS = ("group", "rows", "no answer", "median distance", "middle half", "changes")
 _SMALL, _LARGE = 1e-4, 1e9  # numbers in between are written without an exponent
 _FEATURE_HEADS = ("feature", "changed in", "up", "down", "other", "typical change")
+_PURPOSE_HEADS = ("class needs it in", "else it is only for")
+_PURPOSES = (
+    "Where the class does not need a change, the model gives the new class without it: it only makes the answer more "
+    "typical of the class or more stable (the class also holds if values are hit only roughly), or keeps a rule or "
+    "something else that was asked for."
+)
 
 
 def summary_text(summary: Summary) -> str:
@@ -32,8 +40,10 @@ def summary_text(summary: Summary) -> str:
     parts += [said for said in (comparison(summary), few(summary)) if said]
     features = summary.select()
     if features:
-        parts += ["", *aligned([_FEATURE_HEADS, *map(_feature_cells, features[:_FEATURES])], right=(1, 2, 3, 4))]
-        parts += _more(len(features), _FEATURES, "feature")
+        heads, *rows = _feature_table(features)
+        right = [at for at, head in enumerate(heads) if head in _FEATURE_HEADS[1:5] or head == _PURPOSE_HEADS[0]]
+        parts += ["", *aligned([heads, *rows], right=right), *_more(len(features), _FEATURES, "feature")]
+        parts += textwrap.wrap(_PURPOSES, _WIDE) if _PURPOSE_HEADS[0] in heads else []
     return "\n".join(parts)
 
 
@@ -43,7 +53,8 @@ def summary_html(summary: Summary) -> str:
     notes = "".join(f"<p>{escape(said)}</p>" for said in (comparison(summary), few(summary)) if said)
     tables = _table(_GROUP_HEADS, _group_cells(summary)) + notes
     if features:
-        tables += _table(_FEATURE_HEADS, [_feature_cells(record) for record in features[:_FEATURES]])
+        heads, *rows = _feature_table(features)
+        tables += _table(heads, rows) + (f"<p>{escape(_PURPOSES)}</p>" if _PURPOSE_HEADS[0] in heads else "")
     hidden = [*_more(len(summary.groups), _GROUPS, "group"), *_more(len(features), _FEATURES, "feature")]
     more = "".join(f'<p class="dim">{escape(text)}</p>' for text in hidden)
     return _styled(f"<p><b>{escape(title(summary))}</b></p>{tables}{more}")
@@ -193,9 +204,35 @@ def _group_cells(summary: Summary) -> list[tuple[str, ...]]:
     ]
 
 
-def _feature_cells(record: FeatureRecord) -> tuple[str, ...]:
+def tells_purposes(features: Sequence[FeatureRecord]) -> bool:
+    """Whether some change is there for something other than the class: else there is nothing to tell apart."""
+    return any(record.for_typicality or record.for_stability or record.for_other for record in features)
+
+
+def _feature_table(features: Sequence[FeatureRecord]) -> list[tuple[str, ...]]:
+    """The heads, and a line for each of the first features."""
+    tells = tells_purposes(features)
+    rows = [_feature_cells(record, tells=tells) for record in features[:_FEATURES]]
+    heads = (*_FEATURE_HEADS[:2], *(_PURPOSE_HEADS if tells else ()), *_FEATURE_HEADS[2:])
+    return [heads, *rows]
+
+
+def _feature_cells(record: FeatureRecord, *, tells: bool) -> tuple[str, ...]:
     counts = (str(count) if count else "" for count in (record.raised, record.lowered, record.other))
-    return record.feature, f"{record.changed} of {record.answers}", *counts, typical_change(record)
+    purposes = (needed(record), _other_purposes(record)) if tells else ()
+    return record.feature, f"{record.changed} of {record.answers}", *purposes, *counts, typical_change(record)
+
+
+def needed(record: FeatureRecord) -> str:
+    """`31 of 40`: how many of the changes the class needs; a dash where none is known."""
+    known = record.needed + record.for_typicality + record.for_stability + record.for_other
+    return f"{record.needed} of {known}" if known else "-"
+
+
+def _other_purposes(record: FeatureRecord) -> str:
+    """`typicality 6, stability 3`."""
+    counts = {"typicality": record.for_typicality, "stability": record.for_stability, "other": record.for_other}
+    return ", ".join(f"{name} {count}" for name, count in counts.items() if count)
 
 
 def _more(count: int, shown: int, noun: str) -> list[str]:

@@ -100,10 +100,10 @@ def tidy(axes: Any, *, keep: str = "") -> None:
         spine.set_color(DIM)
 
 
-def name_rows(axes: Any, names: list[str], size: float = TEXT) -> None:
-    """A name to the left of every row 0, 1, ... from the top down."""
+def name_rows(axes: Any, names: list[str], size: float = TEXT, rows: int = 0) -> None:
+    """A name to the left of every row 0, 1, ... from the top down, with room for as many as `rows`."""
     axes.set_yticks(range(len(names)), [shortened(name) for name in names], fontsize=size)
-    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set_ylim(max(len(names), rows) - 0.4, -0.6)
 
 
 def shortened(text: str, most: int = _NAME) -> str:
@@ -123,11 +123,11 @@ def inches(texts: Iterable[str], points: float = TEXT) -> float:
     return max((len(text) for text in texts), default=0) * points * _WIDE + 0.1
 
 
-def text_column(axes: Any, head: str, texts: list[str], *, size: float = TEXT, **style: Any) -> None:
-    """Axes that hold nothing but a text for every row 0, 1, ... from the top down, and a head above them."""
+def text_column(axes: Any, head: str, texts: list[str], *, size: float = TEXT, rows: int = 0, **style: Any) -> None:
+    """Axes that hold nothing but a text for every row 0, 1, ... as `name_rows` has them, and a head above them."""
     axes.axis("off")
     axes.set_xlim(0, 1)
-    axes.set_ylim(len(texts) - 0.4, -0.6)
+    axes.set_ylim(max(len(texts), rows) - 0.4, -0.6)
     for y, text in enumerate(texts):
         axes.text(0, y, text, va="center", fontsize=size, **style)
     axes.set_title(head, loc="left", fontsize=SMALL, color=DIM)

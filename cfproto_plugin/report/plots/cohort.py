@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from cfproto_plugin.report.cohorts.wording import FEW, comparison, few, number, typical_change
+from cfproto_plugin.report.cohorts.wording import FEW, comparison, few, needed, number, tells_purposes, typical_change
 from cfproto_plugin.report.plots import canvas as c
 from cfproto_plugin.report.words import counted, percent
 
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 _FEATURES, _GROUPS = 20, 20
 _ROW, _FRAME, _PANEL = 0.36, 2.3, 3.4  # inches
+_LABEL = 0.5  # inches that a percentage takes on the axis, and the space beside it
 _FARED = "rows, without an answer"
+_NEEDED = "class needs it in"
 
 
 def plot_summary(summary: Summary, figure: Any = None) -> Any:
@@ -27,28 +29,31 @@ def plot_summary(summary: Summary, figure: Any = None) -> Any:
         groups = ()
     changes = [_change(record) for record in features]
     fared = [f"{record.rows:,}, {percent(record.without_answer)} without" for record in groups]
-    wide = [_width(changes, [record.feature for record in features]), _width(fared, [group.name for group in groups])]
+    beside = [("median change", changes)] if features else []
+    beside += [(_NEEDED, [needed(record) for record in features])] if tells_purposes(features) else []
+    widths = [[_PANEL, *(c.inches([head, *texts], c.SMALL) for head, texts in beside)] if features else []]
+    widths += [[_PANEL, c.inches([*fared, _FARED], c.SMALL)] if groups else []]
+    names = [[record.feature for record in features], [_group_name(group) for group in groups]]
+    room = sum(sum(panel) + c.inches(map(c.shortened, each)) + 0.35 for panel, each in zip(widths, names, strict=True))
     rows = max(len(features), len(groups), 3)
-    figure = c.canvas(figure, sum(wide), _FRAME + _ROW * rows)
-    widths = [*([_PANEL, c.inches(changes, c.SMALL)] if features else [])]
-    widths += [*([_PANEL, c.inches([*fared, _FARED], c.SMALL)] if groups else [])]
-    parts = figure.subplots(1, len(widths), width_ratios=widths)
+    figure = c.canvas(figure, room, _FRAME + _ROW * rows)
+    ratios = [width for panel in widths for width in panel]
+    parts = figure.subplots(1, len(ratios), width_ratios=ratios)
     if features:
-        _draw_features(parts[0], features)
-        c.text_column(parts[1], "median change", changes, size=c.SMALL)
+        _draw_features(parts[0], features, rows)
+        for axes, (head, texts) in zip(parts[1:], beside, strict=False):
+            c.text_column(axes, head, texts, size=c.SMALL, rows=rows)
     if groups:
-        _draw_groups(parts[-2], groups)
-        c.text_column(parts[-1], _FARED, fared, size=c.SMALL)
+        _draw_groups(parts[-2], groups, rows)
+        c.text_column(parts[-1], _FARED, fared, size=c.SMALL, rows=rows)
     hidden = len(summary.select()) - len(features), max(len(summary.groups) - _GROUPS, 0) if groups else 0
-    c.entitle(figure, _title(summary), _caption(summary, hidden, features=bool(features), by_group=bool(groups)))
+    c.entitle(figure, _title(summary), _caption(summary, hidden, features, by_group=bool(groups)))
     return c.finish(figure)
 
 
-def _width(texts: list[str], names: list[str]) -> float:
-    """Inches of a panel with names to its left and texts to its right; 0 without them."""
-    if not texts:
-        return 0.0
-    return _PANEL + c.inches([*texts, _FARED], c.SMALL) + c.inches(c.shortened(name) for name in names) + 0.35
+def _group_name(record: GroupRecord) -> str:
+    """`sex: female`, with both shortened, so that the value is always there."""
+    return f"{c.shortened(record.group, 16)}: {c.shortened(record.value, 16)}" if record.group else record.name
 
 
 def _change(record: FeatureRecord) -> str:
@@ -70,13 +75,18 @@ def _title(summary: Summary) -> str:
     return f"{title}. {said}" if said else f"{title}."
 
 
-def _caption(summary: Summary, hidden: tuple[int, int], *, features: bool, by_group: bool) -> str:
+def _caption(summary: Summary, hidden: tuple[int, int], features: tuple[FeatureRecord, ...], *, by_group: bool) -> str:
     parts = []
     if features:
         parts.append(
             "Bars: the share of the counterfactuals that change a column; hatched to the left: the number falls, plain "
             "to the right: it rises, dotted: another category or a value in place of a missing one. Beside them the "
             "median change, or the category that is taken most often."
+        )
+    if tells_purposes(features):
+        parts.append(
+            f"“{_NEEDED} 3 of 5”: in the other 2 the model gives the new class without that change too, which only "
+            "makes the answer more typical of the class or more stable, or keeps a rule."
         )
     if by_group:
         parts.append(
@@ -88,9 +98,9 @@ def _caption(summary: Summary, hidden: tuple[int, int], *, features: bool, by_gr
     return " ".join(parts) + (f" Not shown: {' and '.join(names)}." if names else "")
 
 
-def _draw_features(axes: Any, features: tuple[FeatureRecord, ...]) -> None:
+def _draw_features(axes: Any, features: tuple[FeatureRecord, ...], rows: int) -> None:
     c.tidy(axes, keep="bottom")
-    c.name_rows(axes, [record.feature for record in features])
+    c.name_rows(axes, [record.feature for record in features], rows=rows)
     style = {"height": 0.62, "edgecolor": "white", "lw": 0.0}
     for y, record in enumerate(features):
         up, down, other = (100 * n / record.answers for n in (record.raised, record.lowered, record.other))
@@ -99,18 +109,20 @@ def _draw_features(axes: Any, features: tuple[FeatureRecord, ...]) -> None:
         axes.barh(y, other, left=up, color=c.OTHER, hatch=c.ELSE, **{**style, "edgecolor": c.INK})
     axes.axvline(0, color=c.INK, lw=0.8)
     left, right = (max(max(side(r) for r in features) * 100, 5) for side in (_falling, _rising))
-    left, right = max(left, 0.15 * right), max(right, 0.15 * left)  # room for a label
+    left, right = max(left, 0.2 * right), max(right, 0.2 * left)  # room for a label
     axes.set_xlim(-left * 1.05, right * 1.05)
-    ticks = [*(-tick for tick in _ticks(left)[-1 if left < right / 3 else 0 :]), 0]
-    ticks += _ticks(right)[-1 if right < left / 3 else 0 :]
-    axes.set_xticks(ticks, [f"{abs(tick)} %" for tick in ticks])
+    least = _LABEL / _PANEL * 1.05 * (left + right)
+    ticks = [*(-tick for tick in _ticks(left, least)), 0, *_ticks(right, least)]
+    axes.set_xticks(ticks, [f"{abs(tick)} %" for tick in ticks], fontsize=c.SMALL)
     axes.set_xlabel("share of the counterfactuals in which it changes", fontsize=c.SMALL)
 
 
-def _ticks(reach: float) -> list[int]:
-    """Percentages above 0 that one side of the bars shows: at least one."""
-    step = next(step for step in (25, 10, 5) if step * 2 <= reach or step == 5)  # noqa: PLR2004
-    return [tick for tick in range(step, 101, step) if tick <= reach * 1.05]
+def _ticks(reach: float, least: float) -> list[int]:
+    """Percentages above 0 that one side of the bars shows, at least `least` apart; one near its end if none fits."""
+    steps = (5, 10, 25, 50, 100)
+    step = next((step for step in steps if step >= least and reach <= 4 * step), 100)
+    found = [tick for tick in range(step, 101, step) if tick <= reach * 1.05]
+    return found or [max(5 * int(reach // 5), 5)]
 
 
 def _falling(record: FeatureRecord) -> float:
@@ -121,10 +133,11 @@ def _rising(record: FeatureRecord) -> float:
     return (record.raised + record.other) / record.answers
 
 
-def _draw_groups(axes: Any, groups: tuple[GroupRecord, ...]) -> None:
+def _draw_groups(axes: Any, groups: tuple[GroupRecord, ...], rows: int) -> None:
     """A dot and a line for each; a small group that lies far beyond the others is an arrow with its number."""
     c.tidy(axes, keep="bottom")
-    c.name_rows(axes, [record.name for record in groups])
+    c.name_rows(axes, [_group_name(record) for record in groups], rows=rows)
+    axes.tick_params(axis="y", pad=8)  # a dot at 0 stays clear of its name
     known = [record for record in groups if not math.isnan(record.distance)]
     reach = 1.08 * max((r.distance_high for r in known if r.rows >= FEW), default=max(r.distance_high for r in known))
     for y, record in enumerate(groups):

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from cfproto_plugin.report.plots import canvas as c
 from cfproto_plugin.report.purposes import only_for
-from cfproto_plugin.report.ranking import ranked, scales_of, size_of
+from cfproto_plugin.report.ranking import CATEGORY, ranked, scales_of, size_of
 from cfproto_plugin.report.words import counted, percent, value_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cfproto_plugin.answers import Change
     from cfproto_plugin.explanation import Explanation
 
@@ -26,7 +28,8 @@ def plot_comparison(explanation: Explanation, figure: Any = None) -> Any:
     """The columns that any answer changes, by how many change them; then the value of the row and of every answer."""
     lines = list(explanation[:_ANSWERS])
     changes = [{str(change.feature): change for change in ranked(line)} for line in lines]
-    names = _ordered(changes)
+    scales = scales_of(explanation)
+    names = _ordered(changes, explanation.column_names or (), scales)
     if not names:
         return c.no_picture(figure, _title(explanation, 0), str(explanation.message[0]))
     shown = names[:_COLUMNS]
@@ -34,7 +37,6 @@ def plot_comparison(explanation: Explanation, figure: Any = None) -> Any:
     axes = figure.subplots()
     c.tidy(axes)
     c.name_rows(axes, shown)
-    scales = scales_of(explanation)
     for y, name in enumerate(shown):
         before = next(each[name].before for each in changes if name in each)
         _write(axes, 0, y, value_text(before))
@@ -49,13 +51,15 @@ def plot_comparison(explanation: Explanation, figure: Any = None) -> Any:
     return c.finish(figure)
 
 
-def _ordered(changes: list[dict[str, Change]]) -> list[str]:
-    """Columns that most answers change first; of equals those that come first in the first answers."""
-    counts: dict[str, int] = {}
-    for each in changes:
-        for name in each:
-            counts[name] = counts.get(name, 0) + 1
-    return sorted(counts, key=lambda name: -counts[name])
+def _ordered(changes: list[dict[str, Change]], columns: Sequence[str], scales: dict[str, float] | None) -> list[str]:
+    """Columns that most answers change first; of equals those that change by more, then the first in the table."""
+    found = {name: [each[name] for each in changes if name in each] for name in map(str, columns)}
+
+    def place(name: str) -> tuple[int, float]:
+        sizes = [abs(size_of(change, scales)) or CATEGORY for change in found[name]]
+        return -len(sizes), -max(sizes)
+
+    return sorted((name for name, each in found.items() if each), key=place)
 
 
 def _cell(axes: Any, x: int, y: int, change: Change | None, scales: dict[str, float] | None) -> None:

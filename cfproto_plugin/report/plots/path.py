@@ -92,9 +92,8 @@ def _mark_answer(axes: Any, line: Explanation) -> float | None:
         return None
     x, proba = float(_amount(line, line.counterfactual)[0]), float(line.new_class_proba[1][0])
     axes.plot(x, proba, "*", ms=17, color="white", mec=c.INK, mew=1.4, label="the answer", zorder=6, clip_on=False)
-    axes.annotate(
-        percent(proba), (x, proba), xytext=(10, 8), textcoords="offset points", fontsize=c.TEXT, zorder=7, bbox=_LABEL
-    )
+    text = f"{percent(proba)} “{c.shortened(line.class_name(line.counterfactual_class[0]), 16)}”"
+    axes.annotate(text, (x, proba), xytext=(10, 8), textcoords="offset points", fontsize=c.TEXT, zorder=7, bbox=_LABEL)
     return x
 
 

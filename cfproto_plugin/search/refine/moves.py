@@ -18,7 +18,7 @@ CURRENT, ORIGINAL = 0, 1  # places of the current value and of the original
 _INWARD = np.array([0.2, 0.4, 0.6, 0.75, 0.85, 0.92, 0.96, 0.985])
 _OUTWARD = np.array([0.5, 1.0])  # fractions of the way from the current value to the end of the path
 _STEPS = np.array([-1.0, -0.3, -0.1, 0.1, 0.3, 1.0])  # standard deviations, tried around the original likewise
-_COARSE = [2]  # of these places, the one that the first round of a sparing search tries beside the original
+_COARSE, _COARSE_SPLIT = 2, 3  # place that the first round of a sparing search tries beside the original
 # Places of `Moves` that such a search looks at first in later rounds: the original, 0.4, 0.75 and 0.92 of the way, the
 # end of the path, and the larger steps around the original
 _FIRST = [ORIGINAL, 3, 5, 7, 11, 12, 13, 16, 17]
@@ -43,8 +43,8 @@ def moves_of(judge: Judge, points: Points, active: Array, splits: Splits | None,
     row, rows, config = points.row[active], judge.task.rows, judge.task.config
     original, current, end = rows.table[row], points.table[active], points.path_end[active]
     values = _places(judge, original, current, end, splits)
-    if judge.task.tuning.sparing and splits is None and turn == 0:
-        values = values[..., [CURRENT, ORIGINAL, *(2 + place for place in _COARSE)]]
+    if judge.task.tuning.sparing and turn == 0:
+        values = values[..., [CURRENT, ORIGINAL, 2 + (_COARSE if splits is None else _COARSE_SPLIT)]]
     lower, upper = rows.lower[row][:, :, None], rows.upper[row][:, :, None]
     if judge.space.rounds or not judge.space.rules.plain or np.isnan(original).any():
         values = _inside(judge, row, values, end)

@@ -30,7 +30,7 @@ def polish(judge: Judge, clock: Clock, starts: Candidates, splits: Splits | None
 
     splits: where a tree model splits the columns.
     """
-    points = starting_points(judge, starts, from_row=splits is not None or judge.task.tuning.sparing)
+    points = starting_points(judge, starts, from_row=judge.task.tuning.sparing)
     with suppress(SearchEndsError):  # the points are where they got to
         if len(points.row) and judge.model.has_gradient:
             slide(judge, clock, points)
@@ -52,9 +52,12 @@ def polish(judge: Judge, clock: Clock, starts: Candidates, splits: Splits | None
 
 
 def _rounds(judge: Judge, clock: Clock, points: Points, splits: Splits | None) -> None:
-    active, tuning = np.arange(len(points.row)), judge.task.tuning
+    tuning, waits = judge.task.tuning, np.isinf(points.cost) & (splits is not None)
+    active, late = np.flatnonzero(~waits), np.flatnonzero(waits)  # a coarse round has no moves for rows themselves
     for number in range(tuning.rounds):
         active = _best_of_row(points, active, tuning.kept[min(number, len(tuning.kept) - 1)])
+        if number == 1 or not len(active):
+            active, late = np.sort(np.concatenate([active, late])), late[:0]
         if not len(active) or clock.is_over():
             return
         before, limit = points.rank, points.cheapest()
@@ -62,7 +65,7 @@ def _rounds(judge: Judge, clock: Clock, points: Points, splits: Splits | None) -
         size = judge.model.pace.groups(moves, max(1, tuning.cached // (moves * points.table.shape[1])))
         parts = [active[i : i + size] for i in range(0, len(active), size)]
         moved = [_improve(judge, points, part, splits, number, limit[part]) for part in parts if not clock.is_over()]
-        if number or not tuning.sparing or splits is not None:  # after a coarse round all go on
+        if number or not tuning.sparing:  # after a coarse round all go on
             active = np.concatenate([active[:0], *moved])
             active = active[~(points.rank[active] > (1 - tuning.worth) * before[active])]
         clock.report(1 - len(active) / len(points.row))
@@ -85,7 +88,7 @@ def _improve(judge: Judge, points: Points, active: Array, splits: Splits | None,
     most = judge.task.config.max_changes
     together = [best_together(moves.cost + each * moves.off, effect, most, tuning.price_ladder) for each in weights]
     pairs = single
-    if splits is not None or tuning.sparing:
+    if tuning.sparing and (turn or splits is None):
         pairs = best_pairs(moves.cost, effect, points.margin[active], tuning.pair_slack)
     choice = np.concatenate([*together, pairs, single], axis=1)
     each, column = np.arange(len(active)), np.arange(choice.shape[2])
@@ -157,23 +160,36 @@ def best_pairs(cost: Array, effect: Array, margin: Array, slack: tuple[float, ..
     saved = (cost[:, :, CURRENT, None] - cost).reshape(p, -1)
     gain = effect.reshape(p, -1)
     found = np.full((p, len(slack), columns), CURRENT)
-    for point in range(p):
-        useful = np.flatnonzero((gain[point] > 0) | (saved[point] > 0))
-        order = useful[np.argsort(-gain[point, useful], kind="stable")]
-        if len(order) < 2:  # noqa: PLR2004 a pair
-            continue
-        effects, saving = gain[point, order], saved[point, order]
-        best = np.maximum.accumulate(saving)
-        where = np.maximum.accumulate(np.where(saving == best, np.arange(len(order)), 0))
-        for number, share in enumerate(slack):
-            least = -(margin[point] + effects) - share * np.abs(effects)
-            count = np.searchsorted(-effects, -least, side="right")  # partners whose effect is at least that
-            partner = where[np.maximum(count - 1, 0)]
-            apart = (count > 0) & (order // places != order[partner] // places)
-            total = np.where(apart, saving + saving[partner], -np.inf)
-            first = int(total.argmax())
-            for move in order[[first, partner[first]]] if total[first] > (0 if margin[point] > 0 else -np.inf) else ():
-                found[point, number, move // places] = move % places
+    move = _efficient(saved, gain)
+    known, point = move >= 0, np.arange(p)
+    if move.shape[1] < 2 or not slack:  # noqa: PLR2004 a pair
+        return found
+    does, saving = (np.take_along_axis(part, move, axis=1) for part in (gain, saved))
+    apart = move[:, :, None] // places != move[:, None] // places
+    apart &= known[:, :, None] & known[:, None]
+    total = np.where(apart, saving[:, :, None] + saving[:, None], -np.inf)
+    left = margin[:, None, None] + does[:, :, None] + does[:, None]
+    least = np.where(margin > 0, 0.0, -np.inf)
+    for number, share in enumerate(slack):
+        possible = np.where(left + share * np.abs(does)[:, :, None] >= 0, total, -np.inf).reshape(p, -1)
+        best = possible.argmax(axis=1)
+        some = np.flatnonzero(possible[point, best] > least)
+        for part in np.divmod(best[some], move.shape[1]):
+            chosen = move[some, part]
+            found[some, number, chosen // places] = chosen % places
+    return found
+
+
+def _efficient(saved: Array, gain: Array) -> Array:
+    """The moves (p, S) of saved and gain (p, M) than which none saves more and adds as much margin; -1 for no more."""
+    order = np.argsort(-np.where((gain > 0) | (saved > 0), gain, -np.inf), axis=1)
+    saving = np.take_along_axis(np.where((gain > 0) | (saved > 0), saved, -np.inf), order, axis=1)
+    more = np.ones(saved.shape, dtype=bool)
+    more[:, 1:] = saving[:, 1:] > np.maximum.accumulate(saving, axis=1)[:, :-1]
+    more &= np.isfinite(saving)
+    count = more.sum(axis=1)
+    found = np.full((len(saved), int(count.max(initial=0))), -1)
+    found[np.arange(found.shape[1]) < count[:, None]] = order[more]
     return found
 
 

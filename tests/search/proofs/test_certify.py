@@ -195,7 +195,7 @@ def test_models_without_trees_are_refused_with_the_names_of_those_that_have_them
 def test_boosting_with_splits_by_category_is_refused_with_the_reason():
     x = np.column_stack([X[:, 0], RNG.integers(0, 4, len(X))])
     model = HistGradientBoostingClassifier(max_iter=3, categorical_features=[1]).fit(x, Y)
-    with pytest.raises(ConfigError, match="categorical_features or of LightGBM, are known of XGBoost alone"):
+    with pytest.raises(ConfigError, match="categorical_features, are known of XGBoost alone"):
         explainer(SearchConfig(certify="optimal"), Features(categorical=[1]), model, x)
 
 
