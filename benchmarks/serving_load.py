@@ -20,6 +20,7 @@ import threading
 import time
 import urllib.request
 from collections import Counter
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -37,17 +38,17 @@ ROWS, CLIENTS, WARM_UP = 200, 16, 10.0
 STARTING = 300  # seconds
 
 
-def make(folder: Path) -> tuple[list[bytes], list[Any], float]:
-    """Requests, the answers of the same explainer in a loop, and how many rows a second the loop explains."""
+def make(folder: Path) -> tuple[list[bytes], list[Any], float, float]:
+    """Requests, the answers of the same explainer in a loop, how many rows a second the loop explains, CPU per row."""
     x, y = load_breast_cancer(return_X_y=True, as_frame=True)
     model = XGBClassifier(n_estimators=100, max_depth=4, n_jobs=1, random_state=0).fit(x[ROWS:], y[ROWS:])
     explainer = CounterfactualExplainer(model, search=SearchConfig.close()).fit(x[ROWS:])
     explainer.save(folder / "explainer.zip")
     rows = [x[at : at + 1].reset_index(drop=True) for at in range(ROWS)]
     explainer.explain(rows[0])
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     found = [explainer.explain(row) for row in rows]
-    rate = ROWS / (time.perf_counter() - start)
+    rate, cpu = ROWS / (time.perf_counter() - start), (time.process_time() - cpu) / ROWS
     bodies = [
         {
             "id": f"row-{at}",
@@ -56,7 +57,7 @@ def make(folder: Path) -> tuple[list[bytes], list[Any], float]:
         }
         for at, row in enumerate(rows)
     ]
-    return [json.dumps(body).encode() for body in bodies], [as_answers(each)[0] for each in found], rate
+    return [json.dumps(body).encode() for body in bodies], [as_answers(each)[0] for each in found], rate, cpu
 
 
 def serve(folder: Path, batching: dict[str, Any]) -> tuple[subprocess.Popen[bytes], int]:
@@ -115,9 +116,15 @@ def memory_of(pid: int) -> float:
     return float("nan")
 
 
+def cpu_of(pid: int) -> float:
+    """Seconds of CPU that a process has taken."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def load(folder: Path, name: str, batching: dict[str, Any], seconds: float, made: Any) -> dict[str, Any]:
     """The figures of a minute, after a warm-up that does not count."""
-    requests, expected, rate = made
+    requests, expected, rate, loop_cpu = made
     process, port = serve(folder, batching)
     try:
         done: list[Any] = []
@@ -127,10 +134,11 @@ def load(folder: Path, name: str, batching: dict[str, Any], seconds: float, made
         for thread in threads:
             thread.start()
         time.sleep(WARM_UP)
-        memory = []
+        memory, cpu = [], cpu_of(process.pid)
         while any(thread.is_alive() for thread in threads):
             memory.append(memory_of(process.pid))
             time.sleep(1)
+        cpu = cpu_of(process.pid) - cpu
     finally:
         os.killpg(process.pid, signal.SIGTERM)
         process.wait(60)
@@ -145,6 +153,8 @@ def load(folder: Path, name: str, batching: dict[str, Any], seconds: float, made
         "ended": dict(Counter(how for _, how in counted)),
         "requests_per_second": len(counted) / seconds,
         "loop_rows_per_second": rate,
+        "cpu_ms_per_request": 1000 * cpu / len(counted),
+        "loop_cpu_ms_per_row": 1000 * loop_cpu,
         "latency_ms": {f"p{q}": float(np.percentile(latency, q) * 1000) for q in (50, 90, 95, 99)},
         "mean_together": float(np.mean(together)),
         "memory_mb": {"first_10_s": float(np.mean(memory[:10])), "last_10_s": float(np.mean(memory[-10:]))},
@@ -162,6 +172,7 @@ def as_lines(results: dict[str, Any]) -> list[str]:
         latency = [f"{line['latency_ms'][each]:.0f}" for each in ("p50", "p90", "p99")]
         memory = ", ".join(f"{value:.0f}" for value in line["memory_mb"].values())
         cells = [line["batching"], line["requests"], f"{line['requests_per_second']:.1f}", *latency]
+        cells.append(f"{line['cpu_ms_per_request']:.1f}")
         found.append(f"| {' | '.join(map(str, cells))} | {line['mean_together']:.1f} | {memory} |")
     return found
 
@@ -177,6 +188,7 @@ def main() -> None:
         lines = [load(Path(name), which, batching, given.seconds, made) for which, batching in settings.items()]
     names = ("mlserver", "numpy", "pandas", "xgboost-cpu")
     about = {
+        "date": datetime.now(UTC).date().isoformat(),
         "load": os.getloadavg(),
         "cores": os.cpu_count(),
         "versions": {"python": platform.python_version(), **{each: version(each) for each in names}},

@@ -7,11 +7,13 @@ CfprotoError
 │   │   └── WriteError (OSError)       a saved explainer that cannot be written: no space, no permission
 │   └── LineError (IndexError)         a line that an explanation does not have
 ├── ModelError (ValueError)            a model whose output is not what a classifier or an encoder gives
+│   └── ModelGoneError                 a model that answers nothing more, such as one behind a URL: an adapter raises it
 ├── NotFittedError (RuntimeError)      explain() before fit(), or a model that was not trained
 └── PluginError (LookupError)          a plugin, adapter, provider or distance
     ├── NoAdapterError                 nothing claims the model
     ├── AmbiguousAdapterError          two plugins claim it equally
     └── UnknownNameError               no such adapter, provider or distance
+SearchEndsError                        never leaves `explain`: no time is left, or no model
 """
 
 from __future__ import annotations
@@ -62,6 +64,18 @@ class LineError(InputError, IndexError):
 
 class ModelError(CfprotoError, ValueError):
     """A model whose output is not what its role promises."""
+
+
+class SearchEndsError(Exception):
+    """Ends a search, which goes on to its answers with what it has."""
+
+
+class ModelGoneError(ModelError, SearchEndsError):
+    """A model that will answer nothing more, as an adapter knows: a service that is down, a quota that is used up.
+
+    It is not asked again in the same search. Lines whose answer it confirmed before keep it, the others get the status
+    `error` and this message.
+    """
 
 
 class NotFittedError(CfprotoError, RuntimeError):

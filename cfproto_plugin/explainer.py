@@ -131,7 +131,7 @@ class CounterfactualExplainer:
                 first, proofs = certify(judge, clock, first, fitted.classifier, guide, certifying)
             answers = further_answers(judge, clock, guide, first, n, tick)
         for number, solved in enumerate(answers):
-            lines.fill(todo + number, judge.task, solved, answers[0].good & (number > 0), call.model.raised)
+            lines.fill(todo + number, judge.task, solved, answers[0].good & (number > 0), call.model)
         if proofs is not None:
             lines.certify(todo, n, proofs, judge.task.hard_rules())
         lines.mention_strangers()
@@ -146,6 +146,7 @@ class CounterfactualExplainer:
             "n_gradients": call.model.gradients,
             "budget": budget_record(time_budget, seconds, spent=not answers[-1].in_time),
             "seconds": seconds,
+            **({} if call.model.gone is None else {"model_gone": str(call.model.gone)}),
         }
         return explanation_of(lines, facts, features)
 

@@ -21,7 +21,7 @@ from cfproto_plugin.report.sentences import (
 from cfproto_plugin.search.how import How
 from cfproto_plugin.search.intervals import Intervals
 from cfproto_plugin.search.judge import margin_of
-from cfproto_plugin.search.model import Answer
+from cfproto_plugin.search.model import Answer, SearchModel
 from cfproto_plugin.search.proofs.certificate import Certificate
 from cfproto_plugin.search.proofs.certify import Proofs
 from cfproto_plugin.search.refine.needed import nothing_known
@@ -93,10 +93,10 @@ class Lines:
             if not there[i]:
                 self.status[at[i]], self.message[at[i]], self.unsolved[at[i]] = "infeasible", reason, False
 
-    def fill(self, at: Array, task: Task, solved: Solved, further: Array, raised: str | None = None) -> None:
+    def fill(self, at: Array, task: Task, solved: Solved, further: Array, model: SearchModel) -> None:
         """Put in what a search found for the lines (m,); further (m,) bool: their rows have an answer already.
 
-        raised: what the model raised at points of the search.
+        model: that was asked. If it is gone, lines without an answer are errors: more might have been found.
         """
         good, trace, classes = solved.good, solved.trace, names_of(self.fitted.classes)
         self.table[at], self.proba[at], self.label[at] = solved.table, solved.proba, solved.label
@@ -105,11 +105,13 @@ class Lines:
         for mine, found in ((self.typicality, solved.typicality), (self.stability, solved.stability)):
             mine[at] = np.where(good, found, np.nan)
         self.objective[at] = np.where(good, solved.cost, np.nan)
-        self.status[at] = np.where(good, np.where(solved.by_search, "found", "fallback"), "not_found")
+        without = "not_found" if model.gone is None else "error"
+        self.status[at] = np.where(good, np.where(solved.by_search, "found", "fallback"), without)
         counts, ruled = count_changed(solved.table, task.rows.table), task.space.rules.any_declared
         for i, line in enumerate(at):
             if not good[i]:
-                self.message[line] = self._why_not(i, task, solved, further=bool(further[i]), raised=raised)
+                why = self._why_not(i, task, solved, further=bool(further[i]), raised=model.raised)
+                self.message[line] = why if model.gone is None else str(model.gone)
                 continue
             prototype = int(trace["prototype"][i])
             how = How(

@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from cfproto_plugin.errors import ModelGoneError
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.tables.space import FeatureSpace
 
@@ -63,6 +64,8 @@ def crossing(
                 return Crossing(*(part[:0] for part in found))
             if (np.minimum(margins(found.proba_a), margins(found.proba_b)) < near).all():
                 break
+    except ModelGoneError:
+        raise
     except Exception as error:  # noqa: BLE001 whatever a model raises at a point that is no row of the user's
         log.info("the model is tried on training rows only; between them it raised %r", error)
         return Crossing(*(part[:0] for part in found))

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from cfproto_plugin.errors import SearchEndsError
 from cfproto_plugin.protocols import Array
 
 
@@ -45,7 +46,7 @@ _DUE = 0.1  # of the time that is left: what a search may do before it is judged
 _LEAST_SECONDS = 1e-7  # of a row; a clock may not see less
 
 
-class OutOfTimeError(Exception):
+class OutOfTimeError(SearchEndsError):
     """The time budget is spent: raised in place of one more call of the model. The driver goes on with what it has."""
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cfproto_plugin.errors import ModelGoneError
 from cfproto_plugin.protocols import Array, Pullback
 from cfproto_plugin.search.clock import Pace
 
@@ -39,11 +40,14 @@ class Asked(NamedTuple):
 def ask(call: Callable[[Array], Any], n: int, most: float = np.inf, seconds: float = np.inf) -> Asked:
     """Ask for n rows in one call; if it raises, find the rows that it raises for by halving.
 
-    call: takes rows (m,). most, seconds: what halving may take; rows without an answer by then count as failed.
+    call: takes rows (m,). most, seconds: what halving may take; rows without an answer by then count as failed. Raises
+    ModelGoneError if the model does.
     """
     rows = np.arange(n)
     try:
         return Asked([(rows, call(rows))], {})
+    except ModelGoneError:
+        raise
     except Exception as error:  # noqa: BLE001 whatever a model raises
         return _halved(call, rows, error, most, time.perf_counter() + seconds)
 
@@ -59,6 +63,8 @@ def ask_vjp(
     if pace.deadline == np.inf and len(x):  # the usual case, without what only a deadline needs
         try:
             y, whole = vjp(x)
+        except ModelGoneError:
+            raise
         except Exception as error:  # noqa: BLE001 whatever a model raises
             halved = _halved(lambda some: vjp(x[some]), np.arange(len(x)), error, most, time.perf_counter() + seconds)
             return _in_parts(halved, x)
@@ -92,6 +98,8 @@ def _pulled(pull: Pullback, cotangent: Array, x: Array) -> Array:
     """The gradient at rows x (n, *shape): zero where it is NaN or infinite, and everywhere if the pullback raises."""
     try:
         pulled = pull(cotangent)
+    except ModelGoneError:
+        raise
     except Exception as error:  # noqa: BLE001 whatever a framework raises
         log.debug("no gradient: %s", in_words(error))
         return np.zeros_like(x)
@@ -122,6 +130,8 @@ def _halved(call: Callable[[Array], Any], rows: Array, error: Exception, most: f
         calls += 1
         try:
             asked.parts.append((at, call(at)))
+        except ModelGoneError:
+            raise
         except Exception as raised:  # noqa: BLE001
             error = raised
             if len(at) == 1:

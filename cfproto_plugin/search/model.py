@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cfproto_plugin.errors import ModelError
+from cfproto_plugin.errors import ModelError, ModelGoneError
 from cfproto_plugin.helpers.kinds import can_join, join, take
 from cfproto_plugin.plugins import Adapted, checked_labels, checked_proba, checked_vjp
 from cfproto_plugin.protocols import Array, Pullback
@@ -66,6 +66,7 @@ class SearchModel:
         self.predicted = 0
         self.gradients = 0
         self.raised: str | None = None  # what it raised last at a point of the search
+        self.gone: ModelGoneError | None = None  # it is not asked again
         self.decides = adapted.labels is not None  # the class of a row is the model's own decision
         self.noise = noise or Noise()
         self._itself = False
@@ -173,8 +174,8 @@ class SearchModel:
         return self._in_parts(len(table), some)
 
     def _labels(self, rows: Any) -> Array:
-        self._count(len(rows))
-        return checked_labels(self._adapted, rows, self._n_classes)
+        with self._asked(len(rows)):
+            return checked_labels(self._adapted, rows, self._n_classes)
 
     def strictly(
         self, table: Array, x: Array | None = None, beside: Any = None
@@ -251,6 +252,18 @@ class SearchModel:
 
         return at
 
+    @contextmanager
+    def _asked(self, n: int) -> Iterator[None]:
+        """Around a question about n rows. A model that is gone is not asked, and one that goes is noted."""
+        if self.gone is not None:
+            raise self.gone
+        self._count(n)
+        try:
+            yield
+        except ModelGoneError as error:
+            self.gone = error
+            raise
+
     def _count(self, n: int) -> None:
         """Count a question about n rows; an adapter is called once for every `max_rows` of them."""
         self.calls += -(-n // (self._adapted.max_rows or n or 1))
@@ -303,11 +316,11 @@ class SearchModel:
         return np.full((len(x), self.n_classes), np.nan) if proba is None else proba, pull
 
     def _vjp(self, x: Array) -> tuple[Array, Pullback]:
-        self._count(len(x))
-        return checked_vjp(self._adapted, x)
+        with self._asked(len(x)):
+            return checked_vjp(self._adapted, x)
 
     def _call(self, rows: Any, function: Callable[[Any], Array]) -> Array:
         """Probabilities (n, k) of rows for the model; NaN in all columns where one is NaN or infinite."""
         n = len(rows)
-        self._count(n)
-        return checked_proba(function(rows), n, self._n_classes, self._adapted)
+        with self._asked(n):
+            return checked_proba(function(rows), n, self._n_classes, self._adapted)

@@ -4,7 +4,7 @@
 
 Methods yield candidates and refining returns them; only the driver writes the incumbents. When the time is spent the
 model refuses further questions (`OutOfTimeError`), and the driver goes on to the last one: what was found, and training
-rows for the lines that have nothing, in one call.
+rows for the lines that have nothing, in one call. A model that is gone (`ModelGoneError`) confirms nothing more.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cfproto_plugin.errors import SearchEndsError
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.candidates import Candidates, firsts, join
-from cfproto_plugin.search.clock import Clock, OutOfTimeError
+from cfproto_plugin.search.clock import Clock
 from cfproto_plugin.search.guide import Guide
 from cfproto_plugin.search.incumbent import Incumbents
 from cfproto_plugin.search.judge import Judge
@@ -33,7 +34,7 @@ from cfproto_plugin.search.methods.prototypes import prototypes_in_pieces, proto
 from cfproto_plugin.search.methods.wished import search_wished
 from cfproto_plugin.search.reached import Reached
 from cfproto_plugin.search.refine.assess import assess
-from cfproto_plugin.search.refine.confirm import Confirmed, confirm, confirm_at_once
+from cfproto_plugin.search.refine.confirm import Confirmed, confirm, confirm_at_once, unconfirmed
 from cfproto_plugin.search.refine.needed import UNKNOWN, nothing_known
 from cfproto_plugin.search.refine.polish import polish
 from cfproto_plugin.search.refine.readable import shortened
@@ -130,13 +131,13 @@ def _solve(judge: Judge, clock: Clock, guide: Guide) -> Solved:
     """One search of all lines."""
     driver = _Driver(judge, clock, guide)
     clock.begin(0.0, 0.5 if guide.plan.polish else 1.0)
-    with suppress(OutOfTimeError):
+    with suppress(SearchEndsError):
         if len(judge.task):
             driver.offer(_search(judge, clock, driver.best, guide))
         driver.polish(0.5)
         driver.fulfil()
     by_search = driver.incumbents.found()
-    with suppress(OutOfTimeError):
+    with suppress(SearchEndsError):
         driver.fall_back(by_search)
     clock.begin(1.0, 1.0)
     clock.report(1.0)
@@ -217,7 +218,7 @@ class _Driver:
         try:
             points = points if spent else shortened(self.judge, points)
             found = None if spent else confirm(self.judge, self.clock, points)
-        except OutOfTimeError:
+        except SearchEndsError:
             found = None
         if found is None:
             found = self._confirmed_at_once(points)
@@ -227,14 +228,17 @@ class _Driver:
     def _confirmed_at_once(self, points: Candidates) -> Confirmed:
         """After the deadline: one more call, with training rows for the lines that have nothing."""
         pace, task = self.judge.model.pace, self.judge.task
-        rows = np.flatnonzero(~self.incumbents.found())
+        rows, found = np.flatnonzero(~self.incumbents.found()), points
         if task.config.fallback and len(rows):
             with self.clock.shared(rows):
                 most = min(_MOST_NEAREST * len(rows), self.judge.model.most_rows - len(points.row))
                 count = max(pace.rows_in(_LAST_CALL, most) // len(rows), _LEAST_NEAREST)
                 points = join([points, nearest_rows(self.judge, self.guide, rows, count)])
         pace.deadline = np.inf
-        return confirm_at_once(self.judge, points)
+        try:
+            return confirm_at_once(self.judge, points)
+        except SearchEndsError:
+            return unconfirmed(self.judge, found)
 
     def _solved(self, found: Confirmed, by_search: Array) -> Solved:
         n, k = self.judge.task.allowed.shape
@@ -280,7 +284,7 @@ class _Driver:
         """How typical and how stable the answers of lines (m,) are, if there is time."""
         measures, table, label = self.judge.measures, solved.table[at], solved.label[at]
         solved.typicality[at], solved.stability[at] = np.nan, np.nan
-        with suppress(OutOfTimeError):
+        with suppress(SearchEndsError):
             if not self.clock.is_over():
                 solved.typicality[at] = measures.typicality(table, label)
                 solved.stability[at] = measures.stability(table, at, label)

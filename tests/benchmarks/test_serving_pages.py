@@ -33,6 +33,17 @@ def test_the_page_on_data_sets_shows_the_committed_runs_which_wrote_the_same_byt
     assert f"| 1,000 | {projected(found, 1000) / 60:.1f} min |" in text
 
 
+def test_jobs_that_were_disturbed_wrote_the_same_bytes():
+    from dataset_disturbed import as_lines
+
+    found, text = results("datasets"), page("datasets.md")
+    assert [job["sha256"] for job in found["disturbed"]] == [job["undisturbed"] for job in found["disturbed"]]
+    assert not any(job["left_out"] for job in found["disturbed"])
+    assert {(job["engine"], job["workers"]) for job in found["disturbed"]} == {("local", 1), ("local", 2), ("ray", 2)}
+    for line in as_lines(found):
+        assert line in text
+
+
 def test_the_page_on_serving_shows_the_committed_minute_in_which_every_answer_was_right():
     from serving_load import as_lines
 

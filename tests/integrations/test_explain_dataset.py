@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from cfproto_plugin import CounterfactualExplainer, SearchConfig
 from cfproto_plugin.cli import main
-from cfproto_plugin.errors import ConfigError, InputError
+from cfproto_plugin.errors import ConfigError, InputError, ModelGoneError
 from cfproto_plugin.integrations.datasets import explain_dataset
 from cfproto_plugin.integrations.datasets.manifest import NAME
 
@@ -233,6 +233,27 @@ def test_a_damaged_block_is_named_the_others_are_done_and_the_next_run_tries_it_
     assert (again.done_before, again.found) == (2, ROWS)
 
 
+def test_a_block_whose_model_left_in_the_middle_is_named_and_asked_about_again(source, tmp_path):
+    state = {"left": np.inf}
+
+    def probabilities(rows):
+        state["left"] -= 1
+        if state["left"] < 0:
+            raise ModelGoneError("the service is down")
+        score = np.clip(np.floor(np.asarray(rows["income"], dtype=float) / 100) / 60, 0.02, 0.98)
+        return np.column_stack([1 - score, score])
+
+    explainer = CounterfactualExplainer(probabilities, search=SearchConfig.close()).fit(loans(200))
+    explain_dataset(explainer, source, tmp_path / "whole")
+    report = explain_dataset(explainer, source, tmp_path / "answers", progress=lambda _: state.update(left=5))
+    assert [*report.failed] == ["a-00001-00000000.parquet", "more/b-00000-00000000.parquet"]
+    assert all("the service is down" in reason for reason in report.failed.values())
+    assert [*contents(tmp_path / "answers")] == ["a-00000-00000000.parquet"]
+    state["left"] = np.inf
+    assert explain_dataset(explainer, source, tmp_path / "answers").done_before == 1
+    assert contents(tmp_path / "answers") == contents(tmp_path / "whole")
+
+
 def test_a_file_without_a_footer_is_named_and_the_others_are_done(saved, source, tmp_path):
     path = source / "a.parquet"
     path.write_bytes(path.read_bytes()[:-20])
@@ -285,7 +306,7 @@ def test_progress_is_told_after_every_block(saved, source, tmp_path):
 # In processes of their own
 
 SLOW = """
-import sys, time
+import signal, sys, time
 from cfproto_plugin.integrations.datasets import explain_dataset, frames
 
 answers = frames.FrameExplainer.answers
@@ -294,6 +315,7 @@ def slowly(self, frame, arrow=None):
     return answers(self, frame, arrow)
 frames.FrameExplainer.answers = slowly
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by what a shell runs in the background
     explain_dataset(*sys.argv[1:4], block_rows=10, workers=int(sys.argv[4]))
 """
 

@@ -534,3 +534,58 @@ def test_one_probability_is_two_columns_and_missing_numbers_are_null():
 def test_addresses_and_settings_that_make_no_sense_are_refused(url, options):
     with pytest.raises(ConfigError, match="expected"):
         RemoteModel(url, **options)
+
+
+@pytest.mark.parametrize("good", [0, 3, 6])
+def test_a_predictor_that_refuses_all_rows_from_some_time_on_is_502_at_once(explainer, tmp_path, good):
+    explainer.save(tmp_path / "explainer.zip", model="reference")
+    state = {"good": 10**9}
+
+    def answer(number, body):
+        return as_v2(number, body) if number <= state["good"] else (400, {"error": "the quota is used up"})
+
+    with model_server(answer) as (address, seen):
+        about = {"url": f"{address}/v2/models/m/infer"}
+        served = ExplainerService.load(tmp_path / "explainer.zip", limits={"max_seconds": 20}, predictor=about)
+        before = len(seen)
+        state["good"] = before + good
+        with pytest.raises(ServiceError, match=f"{address}.*answered 400.*the quota is used up") as raised:
+            asyncio.run(answered(served, loans(6, seed=6)))
+        assert raised.value.status == 502
+        assert len(seen) - before <= good + 4  # not asked until the time is up
+        state["good"] = 10**9
+        assert asyncio.run(answered(served, loans(2)))[0].found.all()
+        served.close()
+
+
+def test_answers_that_the_predictor_confirmed_before_it_failed_are_kept(explainer, tmp_path):
+    explainer.save(tmp_path / "explainer.zip", model="reference")
+    state = {"good": 10**9}
+
+    def answer(number, body):
+        return as_v2(number, body) if number <= state["good"] else (400, {"error": "the quota is used up"})
+
+    with model_server(answer) as (address, seen):
+        model = RemoteModel(f"{address}/v2/models/m/infer")
+        loaded = CounterfactualExplainer.load(tmp_path / "explainer.zip", model)
+        state["good"] = len(seen) + 2 * loaded.explain(loans(4, seed=6)).meta["n_predict_calls"]
+        found = loaded.explain(loans(4, seed=6), n=2)  # as many calls for the first answers, and none for the second
+    assert found.status.tolist() == ["found", "error"] * 4
+    assert all(address in message and "the quota is used up" in message for message in found.message[1::2])
+    expected = explainer.explain(loans(4, seed=6)).counterfactual
+    pd.testing.assert_frame_equal(found[::2].counterfactual, expected, check_dtype=False)
+
+
+def test_a_predictor_that_refuses_some_rows_answers_the_others(explainer, tmp_path):
+    explainer.save(tmp_path / "explainer.zip", model="reference")
+
+    def answer(number, body):
+        columns = {each["name"]: each["data"] for each in body["inputs"]}
+        return (400, {"error": "too old"}) if max(columns["age"]) > 90 else as_v2(number, body)
+
+    rows = loans(12, seed=7).assign(age=[95, 30, 96, 97, *[30] * 8])
+    with model_server(answer) as (address, _):
+        model = RemoteModel(f"{address}/v2/models/m/infer")
+        found = CounterfactualExplainer.load(tmp_path / "explainer.zip", model).explain(rows)
+    assert found.status.tolist() == ["error", "found", "error", "error", *["found"] * 8]
+    assert all("too old" in message for message in found.message[~found.found])

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,8 +24,11 @@ from cfproto_plugin import Explanation, Features
 pytestmark = [pytest.mark.needs("mlserver"), pytest.mark.slow]
 RUNTIME = "cfproto_plugin.integrations.mlserver.runtime.CounterfactualRuntime"
 PREDICTOR = """
+from pathlib import Path
+
 import xgboost
 from mlserver import MLModel
+from mlserver.errors import MLServerError
 from mlserver.codecs import NumpyCodec
 from mlserver.types import InferenceResponse
 
@@ -35,6 +39,8 @@ class Probabilities(MLModel):
         return True
 
     async def predict(self, payload):
+        if Path(self.settings.parameters.uri).with_name("refuse").exists():
+            raise MLServerError("the quota is used up", 400)
         rows = NumpyCodec.decode_input(payload.inputs[0])
         found = self.model.predict_proba(rows)
         return InferenceResponse(model_name=self.name, outputs=[NumpyCodec.encode_output("proba", found)])
@@ -337,6 +343,20 @@ def test_a_model_behind_another_server_gives_the_same_answers(server, explainer)
     np.testing.assert_allclose(found.objective, expected.objective, rtol=0.1)
 
 
+def test_a_predictor_that_begins_to_refuse_all_rows_is_502_at_once(server, predictor, folder):
+    (folder / "refuse").touch()
+    try:
+        start = time.monotonic()
+        status, answer = server.infer(v2(loans(2)), model="remote")
+        assert time.monotonic() - start < 10  # of the 20 seconds of a request
+    finally:
+        (folder / "refuse").unlink()
+    assert status == 502
+    assert f"the model at http://{predictor.rest}/v2/models/credit/infer answered 400" in answer["error"]
+    assert "the quota is used up" in answer["error"]
+    assert server.infer(v2(loans(2)), model="remote")[0] == 200
+
+
 def test_a_slow_predictor_is_504_a_broken_one_502_and_a_mended_one_answers(server, predictor):
     os.kill(predictor.pid, signal.SIGSTOP)
     try:
@@ -371,6 +391,38 @@ def test_processes_of_mlserver_answer_alike_and_keep_the_statuses(folder, explai
         assert status == 200
         same(answers(body)[1], explainer.explain(rows[:1]))
         assert "cfproto_rows_total" in call(f"http://{server.metrics}/metrics")[1]
+
+
+def damaged_beside_good(folder, name):
+    """Settings of two models, one of them a file of which the end is missing."""
+    whole, damaged = folder / "explainer.zip", folder / f"{name}.zip"
+    damaged.write_bytes(whole.read_bytes()[:-200])
+    paths = {"loans": whole, "damaged": damaged}
+    return {each: {"implementation": RUNTIME, "parameters": {"uri": str(path)}} for each, path in paths.items()}
+
+
+def test_a_damaged_explainer_ends_a_server_that_is_starting_and_is_named_in_the_log(folder, explainer):
+    models = damaged_beside_good(folder, "broken")
+    with pytest.raises(TimeoutError), mlserver(folder, "stopped", models):
+        pass
+    said = (folder / "stopped" / "log").read_text()
+    assert re.search(r"model 'damaged' cannot be loaded: \S*broken.zip is no complete zip archive", said)
+    assert '"load_models_at_startup": false' in said
+
+
+def test_models_that_are_loaded_one_by_one_are_served_beside_a_damaged_one(folder, explainer):
+    models = damaged_beside_good(folder, "torn")
+    with mlserver(folder, "one-by-one", models, load_models_at_startup=False) as server:
+        repository = f"http://{server.rest}/v2/repository/models"
+        status, answer = call(f"{repository}/damaged/load", b"")
+        assert status == 500
+        assert re.search(r"model 'damaged' cannot be loaded: \S*torn.zip is no complete zip archive", answer["error"])
+        assert call(f"{repository}/loans/load", b"")[0] == 200
+        assert server.infer(v2(loans(1)))[0] == 200
+        assert server.infer(v2(loans(1)), model="damaged")[0] == 404
+        (folder / "torn.zip").write_bytes((folder / "explainer.zip").read_bytes())
+        assert call(f"{repository}/damaged/load", b"")[0] == 200
+        assert server.infer(v2(loans(1)), model="damaged")[0] == 200
 
 
 def test_the_page_can_be_followed_from_the_explainer_to_the_answer(tmp_path):

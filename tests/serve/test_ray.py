@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.needs("ray"), pytest.mark.needs("xgboost"), pytest.mar
 ROWS, BLOCK = 200, 10
 SECONDS = 300
 JOB = """
-import os, sys, time
+import os, signal, sys, time
 import ray
 from cfproto_plugin.integrations.datasets import explain_dataset, frames
 
@@ -33,6 +33,7 @@ class Slow(frames.FrameExplainer):
         return answers(self, frame, arrow)
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by what a shell runs in the background
     saved, source, sink, workers, folder = sys.argv[1:]
     ray.init("local", num_cpus=2, include_dashboard=False, logging_level="ERROR", _temp_dir=folder)
     import ray.data

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import subprocess
 import sys
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -43,3 +46,18 @@ def test_map_in_pandas_gives_the_same_answers(tmp_path, monkeypatch):
     assert found["id"].tolist() == alone["id"].tolist()
     assert found["income"].tolist() == alone["income"].tolist()
     assert found["status"].tolist() == alone["status"].tolist()
+
+
+def test_the_recipe_of_the_page_runs_as_it_is_printed(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "datasets.md").read_text(encoding="utf-8")
+    blocks = [text for _, text in re.findall(r"^```(\w*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)]
+    rows, recipe = (next(text for text in blocks if word in text) for word in ("to_parquet", "SparkSession"))
+    for code in (rows, recipe):
+        environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+        subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, env=environment, timeout=600)
+    found = pd.read_parquet(tmp_path / "answers-of-spark").sort_values("patient").reset_index(drop=True)
+    alone = FrameExplainer(tmp_path / "explainer.zip", keep={"patient": "int64"})(
+        pd.read_parquet(tmp_path / "rows.parquet")
+    )
+    assert len(found) == 569
+    pd.testing.assert_frame_equal(found.drop(columns="row"), alone.drop(columns="row"), check_dtype=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from cfproto_plugin.errors import ModelGoneError
 from cfproto_plugin.features import Features
 from cfproto_plugin.helpers.kinds import library_of, to_pandas
 from cfproto_plugin.integrations.datasets.loading import load_pyarrow
@@ -80,6 +81,8 @@ class FrameExplainer:
         if not len(frame):
             return schema.empty_table(), 0
         explanation = served.explain(rows, self.request)
+        if "model_gone" in explanation.meta:  # the rows are to be asked about again, not answered in part
+            raise ModelGoneError(explanation.meta["model_gone"])
         answers = as_table(explanation)
         kept = frame if arrow is None else arrow
         columns = [lines_of(kept, name, explanation.row) for name in names]

@@ -23,7 +23,7 @@ from mlserver.handlers.custom import CustomHandler, register_custom_handler
 from mlserver.types import InferenceRequest, InferenceResponse, MetadataTensor
 from mlserver.utils import get_model_uri
 
-from cfproto_plugin.errors import ConfigError, did_you_mean
+from cfproto_plugin.errors import CfprotoError, ConfigError, did_you_mean
 from cfproto_plugin.integrations.mlserver.metrics import metrics
 from cfproto_plugin.integrations.mlserver.tensors import check_id, output_names, outputs_of, params_of, rows_of, size_of
 from cfproto_plugin.integrations.service.errors import as_service_error
@@ -31,6 +31,7 @@ from cfproto_plugin.integrations.service.service import ExplainerService, safe
 
 log = logging.getLogger("mlserver.cfproto")  # MLServer's handlers write it
 _EXTRA = ("limits", "trusted", "predictor", "batching")
+_ALONE = '"load_models_at_startup": false'  # of MLServer's settings
 _CODES = {  # of gRPC, for statuses that MLServer does not know
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: StatusCode.RESOURCE_EXHAUSTED,
     HTTPStatus.BAD_GATEWAY: StatusCode.UNAVAILABLE,
@@ -54,19 +55,35 @@ class CounterfactualRuntime(MLModel):  # type: ignore[misc]  # MLServer is not s
             STATUS_CODE_MAPPING.setdefault(int(status), code)
 
     async def load(self) -> bool:
-        """Read the explainer; MLServer reports it ready then."""
+        """Read the explainer; MLServer reports it ready then.
+
+        An error ends a server that is starting, and is the answer to a client that asked to load this model.
+        """
+        try:
+            self.service = await self._loaded()
+        except Exception as error:
+            kind = "" if isinstance(error, CfprotoError) else f"{type(error).__name__}: "
+            text = f"model {self.name!r} cannot be loaded: {kind}{error}"
+            log.error(  # noqa: TRY400 MLServer writes the traceback
+                "%s. To serve the other models without it, put %s into settings.json and load models by "
+                "POST /v2/repository/models/NAME/load",
+                text,
+                _ALONE,
+            )
+            raise MLServerError(text, HTTPStatus.INTERNAL_SERVER_ERROR) from error
+        self._describe()
+        metrics()
+        return True
+
+    async def _loaded(self) -> ExplainerService:
         extra = self._extra()
-        path = await get_model_uri(self.settings)
-        self.service = await asyncio.to_thread(
+        return await asyncio.to_thread(
             ExplainerService.load,
-            path,
+            await get_model_uri(self.settings),
             limits={**extra.get("limits", {}), **extra.get("batching", {})},
             predictor=extra.get("predictor"),
             trusted=tuple(extra.get("trusted", ())),
         )
-        self._describe()
-        metrics()
-        return True
 
     async def predict(self, payload: InferenceRequest) -> InferenceResponse:
         """The answers to the rows of a request."""

@@ -1,15 +1,14 @@
 """Errors of a served explainer, with the HTTP status that a server answers with.
 
 ServiceError (CfprotoError)            a request that is not answered
-└── PredictorError (ModelError)        the model behind a URL does not answer (502), or not in time (504)
-SearchEndsError (BaseException)        a search goes on when a model raises; this one ends it
+└── PredictorError (ModelGoneError)    the model behind a URL does not answer (502), or not in time (504)
 """
 
 from __future__ import annotations
 
 from http import HTTPStatus
 
-from cfproto_plugin.errors import CfprotoError, InputError, ModelError
+from cfproto_plugin.errors import CfprotoError, InputError, ModelGoneError
 
 
 class ServiceError(CfprotoError):
@@ -20,12 +19,8 @@ class ServiceError(CfprotoError):
         self.status = status
 
 
-class PredictorError(ServiceError, ModelError):
+class PredictorError(ServiceError, ModelGoneError):
     """The model behind a URL does not answer, or with something else than probabilities."""
-
-
-class SearchEndsError(BaseException):
-    """Ends a search whose model is broken; no handler of a model's errors takes it for one of them."""
 
 
 def as_service_error(error: Exception) -> ServiceError:

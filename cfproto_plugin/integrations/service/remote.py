@@ -25,12 +25,13 @@ from cfproto_plugin.checks import is_count, is_number, shown
 from cfproto_plugin.errors import ConfigError, ModelError
 from cfproto_plugin.helpers.kinds import library_of
 from cfproto_plugin.integrations.service.calls import present_calls
-from cfproto_plugin.integrations.service.errors import PredictorError, SearchEndsError
+from cfproto_plugin.integrations.service.errors import PredictorError
 from cfproto_plugin.integrations.service.tensors import from_v1, from_v2, to_v1, to_v2
 from cfproto_plugin.protocols import Array
 
 _AGAIN = {408, 429, 500, 502, 503, 504}  # of which another attempt may know better
 _REFUSED = {400, 413, 422}  # it does not take these rows, as a model does that raises
+_REFUSALS = 2  # in a row, after which it may refuse all rows
 _MOST_BYTES = 2**30  # of an answer
 _SHOWN = 300  # characters of an answer in a message
 _LEAST_SECONDS = 0.01
@@ -78,14 +79,17 @@ class RemoteModel:
         self._timeout, self._attempts, self._backoff = timeout, attempts, backoff
         self._classes = None if classes is None else np.asarray(list(classes))
         self._idle: deque[http.client.HTTPConnection] = deque()
+        self._taken: bytes | None = None  # a request of one row that was answered
+        self._refusals = 0  # in a row
         if self._classes is not None:
             self.classes = self._classes
 
     def predict(self, x: Any) -> Array:
         """(n, k) probabilities for the rows of a frame, or an array (n, *shape)."""
-        as_columns = self._as_columns if self._as_columns is not None else _has_text(x)
-        body = to_v1(x, as_columns=as_columns) if self._v1 else to_v2(x, as_columns=as_columns, output=self._output)
-        answer = self._answer(json.dumps(body, allow_nan=False).encode())
+        answer = self._answer(self._body(x))
+        self._refusals = 0
+        if self._taken is None and len(x):
+            self._taken = self._body(x[:1])
         try:
             found = from_v1(answer, len(x)) if self._v1 else from_v2(answer, len(x), self._output)
         except ModelError as error:
@@ -94,12 +98,17 @@ class RemoteModel:
             raise self._failed(f"gave no probabilities: NaN for all of {len(found)} rows", HTTPStatus.BAD_GATEWAY)
         return found
 
+    def _body(self, x: Any) -> bytes:
+        as_columns = self._as_columns if self._as_columns is not None else _has_text(x)
+        body = to_v1(x, as_columns=as_columns) if self._v1 else to_v2(x, as_columns=as_columns, output=self._output)
+        return json.dumps(body, allow_nan=False).encode()
+
     def _answer(self, body: bytes) -> Any:
         """The JSON that the server answers with, by as many attempts as it takes."""
         calls, attempt = present_calls(), 0
         calls.remote = True
         if calls.failure is not None:  # more attempts would not mend it
-            raise SearchEndsError if calls.failure.status == HTTPStatus.BAD_GATEWAY else calls.failure
+            raise calls.failure
         while True:
             left, attempt = calls.left(), attempt + 1
             if left <= 0:
@@ -126,13 +135,23 @@ class RemoteModel:
         if status in _AGAIN:
             raise _TryAgainError(f"{status}: {_text(content)}")
         if status in _REFUSED:
-            raise ModelError(f"the model at {self.url} answered {status}: {_text(content)}")
+            raise self._refusal(body, f"{status}: {_text(content)}")
         if status != HTTPStatus.OK:
             raise self._failed(f"answered {status}: {_text(content)}", HTTPStatus.BAD_GATEWAY)
         try:
             return json.loads(content)
         except (ValueError, RecursionError) as error:
             raise self._failed(f"answered with no JSON: {_text(content)}", HTTPStatus.BAD_GATEWAY) from error
+
+    def _refusal(self, body: bytes, said: str) -> ModelError:
+        """Are these rows refused, or all? After two refusals in a row, a row that was taken before is asked about."""
+        self._refusals += 1
+        if self._taken is not None and body == self._taken:
+            return self._failed(f"answered {said}, also for a row that it took before", HTTPStatus.BAD_GATEWAY)
+        if self._taken is not None and self._refusals >= _REFUSALS:
+            self._answer(self._taken)
+            self._refusals = 0
+        return ModelError(f"the model at {self.url} answered {said}")
 
     def _exchanged(self, body: bytes, seconds: float) -> tuple[int, bytes]:
         """Status and content of an answer. A kept connection that the server closed meanwhile is no failed attempt."""
@@ -178,7 +197,7 @@ class RemoteModel:
         return f"{self._parts.path}?{self._parts.query}" if self._parts.query else self._parts.path
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_idle": deque()}
+        return {**vars(self), "_idle": deque(), "_taken": None}
 
 
 @contextmanager

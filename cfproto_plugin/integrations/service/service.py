@@ -18,7 +18,7 @@ from cfproto_plugin.explanation import Explanation
 from cfproto_plugin.integrations.requests import Request, read_request
 from cfproto_plugin.integrations.service.batching import Answered, Asked, Batcher
 from cfproto_plugin.integrations.service.calls import calls_until
-from cfproto_plugin.integrations.service.errors import PredictorError, SearchEndsError, ServiceError, as_service_error
+from cfproto_plugin.integrations.service.errors import PredictorError, ServiceError, as_service_error
 from cfproto_plugin.integrations.service.limits import Limits
 from cfproto_plugin.integrations.service.remote import RemoteModel
 from cfproto_plugin.integrations.service.rows import RowReader
@@ -110,26 +110,23 @@ class ExplainerService:
         return replace(request, time_budget=min(float(budget), self.limits.max_seconds))
 
     def _search(self, rows: Any, request: Request, deadline: float) -> Explanation:
-        """Explain within what is left of the time; a predictor that failed is an error, not a row without answer."""
+        """Explain within what is left of the time. If the predictor fails, what it confirmed before is answered.
+
+        A request of which nothing was confirmed by then is an error.
+        """
         left = max(deadline - time.monotonic(), 1e-3)
         with calls_until(deadline + _GRACE) as calls:
             try:
                 found = self._served.explain(rows, replace(request, time_budget=left))
-            except (ModelError, SearchEndsError) as error:
+            except ModelError as error:
                 remote = PredictorError(str(error), HTTPStatus.BAD_GATEWAY) if calls.remote else error
                 raise calls.failure or remote from error
             finally:
                 if calls.failure is not None:  # a preset may have been fitted with wrong answers
                     self._served.forget(request.preset)
-        if calls.failure is not None and not _is_of_use(found, calls.failure):
+        if calls.failure is not None and not found.found.any():
             raise calls.failure
         return found
-
-
-def _is_of_use(found: Explanation, failure: PredictorError) -> bool:
-    """Whether an answer is given although the model failed: all rows are found, or some when the time was up."""
-    in_time = failure.status != HTTPStatus.GATEWAY_TIMEOUT
-    return bool(found.found.all() if in_time else found.found.any())
 
 
 def safe(request_id: str) -> str:

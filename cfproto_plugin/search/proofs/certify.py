@@ -14,10 +14,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from cfproto_plugin.errors import SearchEndsError
 from cfproto_plugin.plugins import Adapted
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.candidates import traces
-from cfproto_plugin.search.clock import Clock, OutOfTimeError
+from cfproto_plugin.search.clock import Clock
 from cfproto_plugin.search.guide import Guide
 from cfproto_plugin.search.judge import Judge
 from cfproto_plugin.search.model import Answer
@@ -149,7 +150,7 @@ class _Line:
                 return Verdict(has_class, accepted=False, cost=np.inf)
             answer = Answer.of(proba, decision)
             shortfall = _shortfall(judge, table, row, answer)
-        except OutOfTimeError:
+        except SearchEndsError:
             return Verdict(has_class=True, accepted=False, cost=np.inf)
         point = Known(table, float(judge.cost(table, row, self.goal)[0]), shortfall, answer)
         best = self.better or self.known
@@ -193,7 +194,7 @@ def _answer_of(judge: Judge, solved: Solved, line: int) -> tuple[Known | None, A
         return None, None
     row, shortfall = np.array([line]), 0.0
     answer = Answer(solved.proba[row], solved.label[row])
-    with suppress(OutOfTimeError):
+    with suppress(SearchEndsError):
         shortfall = _shortfall(judge, solved.table[row], row, answer)
     known = Known(solved.table[row], float(solved.cost[line]), shortfall, answer)
     return known, solved.goal[row] if judge.theta else None
@@ -218,7 +219,7 @@ def _replace(judge: Judge, solved: Solved, line: int, point: Known, goal: Array 
     solved.distance[line], solved.needed[line] = judge.distance(point.table, row)[0], needed
     solved.proba[line], solved.label[line] = point.answer.proba[0], point.answer.label[0]
     solved.typicality[line] = solved.stability[line] = np.nan
-    with suppress(OutOfTimeError):
+    with suppress(SearchEndsError):
         solved.typicality[line] = judge.measures.typicality(point.table, point.answer.label)[0]
         solved.stability[line] = judge.measures.stability(point.table, row, point.answer.label)[0]
 

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cfproto_plugin.errors import SearchEndsError
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.candidates import FAR, candidates, traces
-from cfproto_plugin.search.clock import Clock, OutOfTimeError
+from cfproto_plugin.search.clock import Clock
 from cfproto_plugin.search.guide import Guide
 from cfproto_plugin.search.judge import Judge
 from cfproto_plugin.search.methods.nearest import nearest_rows
@@ -40,7 +41,7 @@ def witness(judge: Judge, guide: Guide, line: int) -> Confirmed | None:
 
     It is no answer, since it may miss wishes: a program that does not have it is wrong.
     """
-    with suppress(OutOfTimeError):
+    with suppress(SearchEndsError):
         found = confirm_at_once(judge, nearest_rows(judge, guide, np.array([line]), _ASKED)).points
         if found.valid.any():
             return Confirmed(found.table[0], float(found.cost[0]))
@@ -64,7 +65,7 @@ def without_needless(judge: Judge, clock: Clock, line: int, point: Known, goal: 
         shortfall=np.array([point.shortfall]),
         polished=True,
     )
-    with suppress(OutOfTimeError):
+    with suppress(SearchEndsError):
         found = confirm(judge, clock.for_some(len(judge.task)), points)
         if found.points.valid[0]:
             cost = float(found.points.cost[0])

@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cfproto_plugin.errors import SearchEndsError
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.candidates import Candidates, firsts
-from cfproto_plugin.search.clock import Clock, OutOfTimeError
+from cfproto_plugin.search.clock import Clock
 from cfproto_plugin.search.judge import Judge
 from cfproto_plugin.search.model import Answer
 from cfproto_plugin.search.refine.needed import Needed, nothing_known
@@ -79,10 +80,17 @@ def confirm_at_once(judge: Judge, points: Candidates) -> Confirmed:
     return Confirmed(points, Answer(answer.proba[at], answer.label[at]), 0, nothing_known(points.table.shape))
 
 
+def unconfirmed(judge: Judge, points: Candidates) -> Confirmed:
+    """None of the points holds: the model is gone."""
+    n, k = len(points.row), judge.task.allowed.shape[1]
+    nothing = Answer(np.full((n, k), np.nan), np.zeros(n, int))
+    return Confirmed(points._replace(valid=np.zeros(n, dtype=bool)), nothing, 0, nothing_known(points.table.shape))
+
+
 def _settled(judge: Judge, points: Candidates, needed: Needed) -> int:
     """Settle what changes are needed for, if there is time; without it each is known alone. The predict calls made."""
     before = judge.model.calls
-    with suppress(OutOfTimeError):
+    with suppress(SearchEndsError):
         needed.settle(judge, points)
     return judge.model.calls - before
 

@@ -10,9 +10,10 @@ from contextlib import suppress
 
 import numpy as np
 
+from cfproto_plugin.errors import SearchEndsError
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.candidates import FAR, Candidates, candidates, firsts
-from cfproto_plugin.search.clock import Clock, OutOfTimeError
+from cfproto_plugin.search.clock import Clock
 from cfproto_plugin.search.judge import Judge
 from cfproto_plugin.search.refine.effects import measured
 from cfproto_plugin.search.refine.moves import CURRENT, ORIGINAL, moves_of
@@ -30,7 +31,7 @@ def polish(judge: Judge, clock: Clock, starts: Candidates, splits: Splits | None
     splits: where a tree model splits the columns.
     """
     points = starting_points(judge, starts, from_row=judge.task.tuning.sparing)
-    with suppress(OutOfTimeError):  # the points are where they got to
+    with suppress(SearchEndsError):  # the points are where they got to
         if len(points.row) and judge.model.has_gradient:
             slide(judge, clock, points)
             points.path_end = points.table.copy()
