@@ -34,15 +34,17 @@ def nothing_known(shape: tuple[int, ...]) -> Array:
 
 
 class Needed(NamedTuple):
-    """What the changes of m points (m, A) are needed for, and the margin that is left without each of them."""
+    """What the changes of m points (m, A) are needed for, and what the last look knows of the points."""
 
-    reason: Array
-    margin: Array
+    reason: Array  # (m, A)
+    margin: Array  # (m, A) that is left without each of them
+    label: Array  # (m,) class of the points, -1 if not known
 
     @classmethod
     def of(cls, points: Candidates) -> Needed:
         """Nothing is known yet."""
-        return cls(nothing_known(points.table.shape), np.full(points.table.shape, np.nan))
+        shape = points.table.shape
+        return cls(nothing_known(shape), np.full(shape, np.nan), np.full(len(points.row), -1))
 
     def note(
         self, judge: Judge, points: Candidates, versions: Versions, at: Array, final: Array, label: Array, margin: Array
@@ -56,33 +58,75 @@ class Needed(NamedTuple):
         single = np.flatnonzero((versions.end - versions.first == 1) & stays[versions.point])
         point = versions.point[single]
         places = at[point], versions.column[point, versions.first[single]]
+        self.label[at[final]] = label[final]
         self.margin[places] = margin[single]
-        self.reason[places] = _reasons(
-            judge, points.take(at), versions.tables(single), point, label[single], margin[single]
-        )
-        _note_single(judge, points.row[at[final]], versions.here[final], at[final], self.reason)
+        keeps = self._has_class(judge, points, at[point], label[single])
+        self.reason[places] = _reasons(judge, points.take(at), versions.tables(single), point, keeps, margin[single])
+        self._note_single(judge, points, at[final])
 
     def settle(self, judge: Judge, points: Candidates) -> None:
-        """Ask which changes can be taken back together without losing the class; the others are needed for it."""
+        """Ask which changes can be taken back together without losing the class; the others are needed for it.
+
+        At first growing sets of those that the margin needs least, then one more at a time.
+        """
         spare = (self.reason != UNKNOWN) & (self.reason != CLASS)
-        count = spare.sum(axis=1)
-        point, size = growing_sets(np.minimum(count, changed_columns(judge, points) - 1))
-        if not len(point):
-            return
-        order = np.argsort(np.where(spare, -self.margin, np.inf), axis=1, kind="stable")
-        rank = np.argsort(order, axis=1)
-        kept = np.zeros(len(point), dtype=bool)
-        most = judge.model.most_rows
+        taken = self._taken_together(judge, points, spare)
+        left = spare & ~taken
+        while left.any():
+            point, column = np.nonzero(left)
+            back = taken[point]
+            back[np.arange(len(point)), column] = True
+            keeps = self._keeps_class(judge, points, point, back)
+            left[point[~keeps], column[~keeps]] = False
+            best = np.where(left, self.margin, -np.inf).argmax(axis=1)
+            some = np.flatnonzero(left.any(axis=1))
+            taken[some, best[some]], left[some, best[some]] = True, False
+        self.reason[spare & ~taken] = CLASS
+
+    def _taken_together(self, judge: Judge, points: Candidates, spare: Array) -> Array:
+        """Changes (m, A) without which all together the class stays: the largest of growing sets of spare ones."""
+        count, line = spare.sum(axis=1), points.row
+        has_class = self._has_class(judge, points, np.arange(len(line)), judge.task.label[line])
+        most = np.where(has_class, count, np.minimum(count, changed_columns(judge, points) - 1))
+        point, size = growing_sets(most)
+        rank = np.argsort(np.argsort(np.where(spare, -self.margin, np.inf), axis=1, kind="stable"), axis=1)
+        keeps = self._keeps_class(judge, points, point, rank[point] < size[:, None])
+        together = np.minimum(count, 1)
+        np.maximum.at(together, point[keeps], size[keeps])
+        return np.asarray(spare & (rank < together[:, None]))
+
+    def _keeps_class(self, judge: Judge, points: Candidates, point: Array, back: Array) -> Array:
+        """Whether points (n,) keep their class if some of their changes (n, A) are taken back."""
+        found, most = np.zeros(len(point), dtype=bool), judge.model.most_rows
         for start in range(0, len(point), most):
             part = slice(start, start + most)
-            here, row = point[part], points.row[point[part]]
-            back = rank[here] < size[part, None]
-            table = np.where(back, judge.task.rows.table[row], points.table[here])
+            row = points.row[point[part]]
+            table = np.where(back[part], judge.task.rows.table[row], points.table[point[part]])
             label = judge.model.quick_labels(table, judge.task.group[row])
-            kept[part] = (label >= 0) & ((judge.task.intervals is not None) | judge.task.allowed[row, label])
-        together = np.minimum(count, 1)
-        np.maximum.at(together, point[kept], size[kept])
-        self.reason[spare & (rank >= together[:, None])] = CLASS
+            found[part] = self._has_class(judge, points, point[part], label)
+        return found
+
+    def _has_class(self, judge: Judge, points: Candidates, point: Array, label: Array) -> Array:
+        """Whether labels (n,) are classes that points (n,) may have; where probabilities are asked for, their own."""
+        if judge.task.intervals is not None:
+            return np.asarray((label >= 0) & (label == self.label[point]))
+        return np.asarray((label >= 0) & judge.task.allowed[points.row[point], label])
+
+    def _note_single(self, judge: Judge, points: Candidates, at: Array) -> None:
+        """The reason of a change that is the only one of its point, among those at (f,): what the row itself lacks."""
+        task, line = judge.task, points.row[at]
+        differs = changed(points.table[at], task.rows.table[line])
+        has_class = self._has_class(judge, points, at, task.label[line])
+        for i in np.flatnonzero(differs.sum(axis=1) == 1):
+            reason = PROBABILITY if has_class[i] else CLASS
+            one = line[[i]]
+            if (
+                has_class[i]
+                and task.intervals is None
+                and judge.space.broken(task.rows.table[one], task.rows.take(one))[0]
+            ):
+                reason = RULE
+            self.reason[at[i], differs[i]] = reason
 
 
 def changed_columns(judge: Judge, points: Candidates) -> Array:
@@ -90,10 +134,9 @@ def changed_columns(judge: Judge, points: Candidates) -> Array:
     return np.asarray(changed(points.table, judge.task.rows.table[points.row]).sum(axis=1))
 
 
-def _reasons(judge: Judge, points: Candidates, table: Array, point: Array, label: Array, margin: Array) -> Array:
+def _reasons(judge: Judge, points: Candidates, table: Array, point: Array, has_class: Array, margin: Array) -> Array:
     """Why versions (m, A) of points (m,), each without one change, are no answers: (m,)."""
     row, found = points.row[point], np.full(len(point), CLASS, dtype=REASON)
-    has_class = (label >= 0) & ((judge.task.intervals is not None) | judge.task.allowed[row, label])
     found[has_class & (margin <= 0)] = PROBABILITY
     rest = np.flatnonzero(has_class & (margin > 0))
     if not len(rest):
@@ -119,21 +162,3 @@ def _is_less_typical(judge: Judge, table: Array, whole: Array, row: Array) -> Ar
         np.fmax(least - measures.typicality(each, judge.labels(each, row)), 0) for each in (table, whole)
     )
     return np.asarray(without > with_it)
-
-
-def _note_single(judge: Judge, row: Array, here: Array, at: Array, found: Array) -> None:
-    """The reason of a change that is the only one of its point: what the row itself lacks.
-
-    here: (f, A) points of lines (f,). found: (m, A), written into at the places (f,).
-    """
-    task = judge.task
-    differs = changed(here, task.rows.table[row])
-    for i in np.flatnonzero(differs.sum(axis=1) == 1):
-        line = row[[i]]
-        if task.intervals is not None:
-            reason = PROBABILITY
-        elif not task.allowed[line[0], task.label[line[0]]]:
-            reason = CLASS
-        else:
-            reason = RULE if judge.space.broken(task.rows.table[line], task.rows.take(line))[0] else PROBABILITY
-        found[at[i], differs[i]] = reason

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 
 from cfproto_plugin import CounterfactualExplainer, Explanation, Features, SearchConfig
@@ -48,6 +49,67 @@ def test_every_answer_has_changes_that_its_class_needs(model, answers):
     for line in answers:
         needed = [change for change in line.changes() if change.needed_for == "class"]
         assert model.predict(without(line, needed))[0] != line.counterfactual_class[0]
+
+
+@pytest.mark.parametrize("rules", [None, Features(vary=("c0", "c1")), Features(vary=("c0", "c1", "c2"))])
+def test_a_row_alone_is_told_the_same_as_in_a_batch(model, rules):
+    explainer = CounterfactualExplainer(model).fit(ROWS)
+    together = explainer.explain(ROWS[:40], features=rules, progress=False)
+    for i, line in enumerate(together):
+        alone = explainer.explain(ROWS[i : i + 1], features=rules)
+        assert (alone.needed_for[0] == line.needed_for[0]).all()
+        others = [change for change in alone.changes() if change.needed_for != "class"]
+        if alone.found[0]:
+            assert model.predict(without(alone, others))[0] == alone.counterfactual_class[0]
+            assert len(others) < alone.n_changes[0]
+
+
+def test_no_change_that_the_class_needs_can_be_left_out_with_those_that_it_does_not_need(model, answers):
+    for line in answers:
+        others = [change for change in line.changes() if change.needed_for != "class"]
+        for change in line.changes():
+            if change.needed_for == "class":
+                lost = {model.predict(without(line, more))[0] for more in ([change], [*others, change])}
+                assert lost != {line.counterfactual_class[0]}
+
+
+@pytest.mark.needs("xgboost")
+@pytest.mark.parametrize("vary", [None, ("worst area", "area error", "mean texture")])
+def test_the_same_holds_of_boosted_trees_of_which_one_change_of_two_may_suffice(vary):
+    xgboost = pytest.importorskip("xgboost")
+    x, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    model = xgboost.XGBClassifier(n_estimators=60, max_depth=4, n_jobs=1).fit(x[:400], y[:400])
+    explainer = CounterfactualExplainer(model, features=Features(vary=vary)).fit(x[:400])
+    for i in range(400, 425):
+        line = explainer.explain(x[i : i + 1])
+        if not line.found[0]:
+            continue
+        others = [change for change in line.changes() if change.needed_for != "class"]
+        assert len(others) < line.n_changes[0]
+        assert model.predict(without(line, others))[0] == line.counterfactual_class[0]
+        for change in line.changes():
+            if change.needed_for == "class":
+                lost = {model.predict(without(line, more))[0] for more in ([change], [*others, change])}
+                assert lost != {line.counterfactual_class[0]}
+
+
+def test_where_probabilities_are_asked_for_the_class_needs_what_changes_it(model):
+    explainer = CounterfactualExplainer(model).fit(ROWS)
+    e = explainer.explain(ROWS[:30], target={1: (0.6, 0.9)}, progress=False)
+    kinds = set()
+    for i, line in enumerate(e):
+        if not e.found[i] or not e.n_changes[i]:
+            continue
+        same = e.original_class[i] == e.counterfactual_class[i]
+        reasons = [change.needed_for for change in line.changes()]
+        assert ("class" in reasons) != same
+        others = [change for change in line.changes() if change.needed_for != "class"]
+        assert model.predict(without(line, others))[0] == e.counterfactual_class[i]
+        assert (
+            explainer.explain(ROWS[i : i + 1], target={1: (0.6, 0.9)}).needed_for.tolist() == line.needed_for.tolist()
+        )
+        kinds.add(bool(same))
+    assert kinds == {True, False}
 
 
 def test_every_reason_is_known_in_a_polished_answer(answers):
