@@ -60,7 +60,7 @@ class Needed(NamedTuple):
         places = at[point], versions.column[point, versions.first[single]]
         self.label[at[final]] = label[final]
         self.margin[places] = margin[single]
-        keeps = self._has_class(judge, points, at[point], label[single])
+        keeps = self._has_class(at[point], label[single])
         self.reason[places] = _reasons(judge, points.take(at), versions.tables(single), point, keeps, margin[single])
         self._note_single(judge, points, at[final])
 
@@ -86,7 +86,7 @@ class Needed(NamedTuple):
     def _taken_together(self, judge: Judge, points: Candidates, spare: Array) -> Array:
         """Changes (m, A) without which all together the class stays: the largest of growing sets of spare ones."""
         count, line = spare.sum(axis=1), points.row
-        has_class = self._has_class(judge, points, np.arange(len(line)), judge.task.label[line])
+        has_class = self._has_class(np.arange(len(line)), judge.task.label[line])
         most = np.where(has_class, count, np.minimum(count, changed_columns(judge, points) - 1))
         point, size = growing_sets(most)
         rank = np.argsort(np.argsort(np.where(spare, -self.margin, np.inf), axis=1, kind="stable"), axis=1)
@@ -103,20 +103,18 @@ class Needed(NamedTuple):
             row = points.row[point[part]]
             table = np.where(back[part], judge.task.rows.table[row], points.table[point[part]])
             label = judge.model.quick_labels(table, judge.task.group[row])
-            found[part] = self._has_class(judge, points, point[part], label)
+            found[part] = self._has_class(point[part], label)
         return found
 
-    def _has_class(self, judge: Judge, points: Candidates, point: Array, label: Array) -> Array:
-        """Whether labels (n,) are classes that points (n,) may have; where probabilities are asked for, their own."""
-        if judge.task.intervals is not None:
-            return np.asarray((label >= 0) & (label == self.label[point]))
-        return np.asarray((label >= 0) & judge.task.allowed[points.row[point], label])
+    def _has_class(self, point: Array, label: Array) -> Array:
+        """Whether labels (n,) are the classes of points (n,): another class that was asked for is another answer."""
+        return np.asarray((label >= 0) & (label == self.label[point]))
 
     def _note_single(self, judge: Judge, points: Candidates, at: Array) -> None:
         """The reason of a change that is the only one of its point, among those at (f,): what the row itself lacks."""
         task, line = judge.task, points.row[at]
         differs = changed(points.table[at], task.rows.table[line])
-        has_class = self._has_class(judge, points, at, task.label[line])
+        has_class = self._has_class(at, task.label[line])
         for i in np.flatnonzero(differs.sum(axis=1) == 1):
             reason = PROBABILITY if has_class[i] else CLASS
             one = line[[i]]

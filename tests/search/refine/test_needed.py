@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
 
 from cfproto_plugin import CounterfactualExplainer, Explanation, Features, SearchConfig
 
@@ -71,6 +72,17 @@ def test_no_change_that_the_class_needs_can_be_left_out_with_those_that_it_does_
             if change.needed_for == "class":
                 lost = {model.predict(without(line, more))[0] for more in ([change], [*others, change])}
                 assert lost != {line.counterfactual_class[0]}
+
+
+def test_with_several_classes_it_is_the_class_of_the_answer_that_counts():
+    kinds = pd.qcut(ROWS["c0"] + 0.5 * ROWS["c1"] * ROWS["c2"], 6, labels=False)
+    model = DecisionTreeClassifier(random_state=0).fit(ROWS, kinds)
+    spare = 0
+    for line in CounterfactualExplainer(model).fit(ROWS).explain(ROWS[:60], progress=False):
+        others = [change for change in line.changes() if change.needed_for != "class"]
+        spare += len(others)
+        assert model.predict(without(line, others))[0] == line.counterfactual_class[0]
+    assert spare > 20
 
 
 @pytest.mark.needs("xgboost")
