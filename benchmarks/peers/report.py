@@ -39,8 +39,8 @@ knows two classes only.
   here a small network on the standardised rows, and alibi minimises EN plus 100 times the squared distance to the
   prototype (`theta=100`). DiCE random samples and then undoes changes, DiCE genetic mixes training rows.
 - **Proofs.** `proved`: of how many rows the answer is proved to be the best there is, within 20 s each: treecf exact by
-  its own L1, `certify` by EN. An answer of treecf exact that is not proved is the best it found in that time. Both
-  ran at the same time on a busy machine, and the 20 s are of the clock: treecf exact had at times a quarter of a core.
+  its own L1, `certify` by EN. An answer of treecf exact that is not proved is the best it found in that time. Where
+  fewer than twenty rows are given, a minute of the cell was over before the others.
 - **Times.** `ms` is the mean processor time of one row alone, `batch` that per row of one call with all twenty. All on
   one thread of a two-core machine that was busy with other work: they are rough, and compare within this page only.
 - **Settings of the peers.** NICE and treecf measure distances in standard deviations, as EN does, which gives them a
@@ -151,7 +151,7 @@ def picture(lines: list[dict[str, Any]], file: Path) -> None:
     import matplotlib.pyplot as plt
 
     names = list(dict.fromkeys(line["method"] for line in lines))
-    colours = dict(zip(names, [*mpl.colormaps["tab20"].colors, "black", "grey", "gold"], strict=False))
+    colours = dict(zip(names, [*mpl.colormaps["tab20"].colors, "black", "gold", "navy"], strict=False))
     sets = list(dict.fromkeys(line["data"] for line in lines))
     figure, grid = plt.subplots(len(sets), 3, figsize=(11, 3 * len(sets)), sharex=True, squeeze=False)
     for data, row in zip(sets, grid, strict=True):
