@@ -31,8 +31,8 @@ to the left <span class="key less"></span>is lower, a bar to the right <span cla
 category has no bar."""
 
 _ONLY = """are not needed for the class: the model gives it even without all of them together. “Only for typicality”
-makes the answer like real rows of the class; “only for stability” makes the class hold also if values are hit only
-roughly."""
+makes the answer more like real rows of the class; “only for stability” makes the class hold more often if values are
+hit only roughly."""
 
 _PICTURES = "show the row, the counterfactual, and the difference: blue where it is more, orange where it is less."
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfproto_plugin.report.purposes import NAMED, SHORT, difference, limited, others_in_words
+from cfproto_plugin.report.purposes import BEST, NAMED, SHORT, difference, limited, others_in_words
 from cfproto_plugin.report.ranking import ranked
 from cfproto_plugin.report.relaxing import PROVED, at_least, what_to_relax
 from cfproto_plugin.report.words import both, counted, percent, value_text
@@ -115,7 +115,7 @@ def wishes_in_words(
         missed.append(f"stability {stability:.2g}, not {stable:.2g}")
     if proba < probable - _ROUNDING:
         missed.append(f"probability {proba:.2g}, not {probable:.2g}")
-    return f"; the best that was found has {' and '.join(missed)}" if missed else ""
+    return f"{BEST}{' and '.join(missed)}" if missed else ""
 
 
 def route_of(how: How) -> str:

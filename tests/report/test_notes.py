@@ -9,6 +9,7 @@ from test_report import explanation
 
 from cfproto_plugin.report import as_html, as_text
 from cfproto_plugin.report.notes import message_in_words, quality
+from cfproto_plugin.report.purposes import names_by_purpose
 from cfproto_plugin.report.ranking import ranked
 from cfproto_plugin.search.how import How
 
@@ -42,6 +43,18 @@ def test_a_sentence_says_first_what_the_class_needs_then_the_rest_with_its_value
         "only roughly: job teacher instead of home. Without these changes the model says yes too; with all changes its "
         "probability is 75 %."
     )
+
+
+def test_where_a_wish_is_missed_the_sentence_and_the_picture_claim_no_more_than_the_answer_has():
+    e = answer(["class", "typicality", "typicality", "stability"], message=MESSAGE + MISSED)
+    assert "Also changed, to be typical of the class: age" in e.sentence()
+    assert "Also changed, so that the class holds more often if values are hit only roughly: job" in e.sentence()
+    assert "job so that the class holds more often if values" in names_by_purpose(e)
+    missed = "; the best that was found has typicality 0.04, not 0.1 and probability 0.6, not 0.7; no proof"
+    e = answer(["class", "typicality", "probability", "stability"], message=MESSAGE + missed)
+    assert "Also changed, to be more typical of the class: age" in e.sentence()
+    assert "Also changed, to come closer to the probability asked for: score" in e.sentence()
+    assert "so that the class also holds if values are hit only roughly: job" in e.sentence()
 
 
 def test_one_change_that_the_class_does_not_need_is_this_change():
