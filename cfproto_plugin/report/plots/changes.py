@@ -88,7 +88,7 @@ def _caption(line: Explanation, hidden: int, lanes: list[Lane] | None) -> str:
         parts.append("Each line has its own scale.")
     if purposes := names_by_purpose(line):
         parts.append(f"* Without these the model says “{new}” too. They change for another reason: {purposes}.")
-    return " ".join([*parts, *([f"{counted(hidden, 'smaller change')} not shown."] if hidden else [])])
+    return " ".join([*parts, *([f"{counted(hidden, 'more change')} not shown."] if hidden else [])])
 
 
 def _lanes(line: Explanation, changes: list[Change], source: Source | None) -> list[Lane] | None:
