@@ -11,6 +11,7 @@ from cfproto_plugin.fitted import Fitted
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.report.proofs import certificate_in_words, none_in_words, proof_in_words
 from cfproto_plugin.report.sentences import (
+    FURTHER,
     how_in_words,
     stranger_in_words,
     why_not_in_words,
@@ -127,7 +128,13 @@ class Lines:
                 n_changes=int(counts[i]),
                 cost=float(solved.cost[i]),
                 ruled=ruled,
-            ) + self._unmet(i, solved)
+            )
+            self.message[line] += FURTHER * self._is_no_further(line) + self._unmet(i, solved)
+
+    def _is_no_further(self, line: int) -> bool:
+        """Whether a line is a fallback, and the search found another answer of its row. Lines are filled in order."""
+        first = int(np.searchsorted(self.group, self.group[line]))
+        return bool(self.status[line] == "fallback" and (self.status[first:line] == "found").any())
 
     def mention_strangers(self) -> None:
         """Say of rows with a category that no training row has, and that the model took, that it is so."""

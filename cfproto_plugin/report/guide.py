@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 _STATUSES = {
     "found": "the search found it, and the model confirmed the class of exactly this row.",
-    "fallback": "the search along prototypes found nothing; the answer was made from training rows, and the model "
-    "confirmed it too.",
+    "fallback": "the search along prototypes found nothing{more}; the answer was made from training rows, and the "
+    "model confirmed it too.",
     "not_found": "no counterfactual was found. That does not prove that there is none.",
     "infeasible": "no counterfactual can exist: the rules rule it out.",
     "error": "the row could not be read, or the model could not predict it.",
@@ -49,6 +49,11 @@ def guide(explanation: Explanation, known: Known) -> str:
     if known.said:
         items["The switches of a card"] = known.said
     shown = {str(status) for status in explanation.status}
-    items |= {f"“{s.replace('_', ' ')}”": text for s, text in _STATUSES.items() if s in shown}
+    several = len(explanation) > len(set(explanation.row.tolist()))
+    items |= {
+        f"“{s.replace('_', ' ')}”": text.format(more=", or nothing further" * several)
+        for s, text in _STATUSES.items()
+        if s in shown
+    }
     rows = "".join(f"<dt>{head}</dt><dd>{text}</dd>" for head, text in items.items())
     return f'<details class="guide" open><summary>How to read this page</summary><dl>{rows}</dl></details>'

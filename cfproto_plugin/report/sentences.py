@@ -29,6 +29,7 @@ _ROUTES = {
     "proof": "by a mixed-integer program",
 }
 _MOVED = ", moved inside the rules"
+FURTHER = "; the search found no further one"  # of a fallback whose row has an answer of the search
 _ROUNDING = 1e-9
 
 

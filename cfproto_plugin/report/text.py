@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cfproto_plugin.report.notes import message_in_words, quality
 from cfproto_plugin.report.purposes import only_for
 from cfproto_plugin.report.ranking import ranked
-from cfproto_plugin.report.sentences import as_sentence
+from cfproto_plugin.report.sentences import FURTHER, as_sentence
 from cfproto_plugin.report.words import aligned, classes_text, counted, feature_name, percent, row_text, value_text
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _TEXT_LINES = 12  # rows of a table
 _CHANGES = 20  # of one row, in full
 _INDENT = " " * 5  # of what stands below a row
-_FALLBACK = "fallback: a weaker answer, made from a training row of the class because the search found none"
+_FALLBACK = "fallback: a weaker answer, made from a training row of the class because the search found"
 _TEXT_ROOM = 64  # characters; with less room beside a row its changes go below it
 
 
@@ -47,7 +47,9 @@ def as_text(explanation: Explanation, width: int) -> str:
     hidden = len(explanation) - len(shown)
     ends = [f"... and {hidden} more"] if hidden else []
     if "fallback" in shown.status:
-        ends += _wrapped(_FALLBACK, width)
+        further = {FURTHER in str(line.message[0]) for line in shown if line.status[0] == "fallback"}
+        none = {False: "none", True: "no further one"}
+        ends += _wrapped(f"{_FALLBACK} {', or '.join(none[each] for each in sorted(further))}", width)
     return "\n".join([*titles, *(_clip(text, width) for text in lines), *ends])
 
 

@@ -5,9 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 from test_report import explanation
 
+from cfproto_plugin import CounterfactualExplainer, Features
 from cfproto_plugin.report import as_html, as_text
+from cfproto_plugin.report.document import report_html
 from cfproto_plugin.report.notes import message_in_words, quality
 from cfproto_plugin.report.purposes import names_by_purpose
 from cfproto_plugin.report.ranking import ranked
@@ -15,6 +18,8 @@ from cfproto_plugin.search.how import How
 
 MESSAGE = "class yes reached on the way to an example of it, then improved"
 WEAKER = "A weaker answer: the search found none, so this one was made from a training row of that class."
+NO_FURTHER = "A weaker answer: the search found no further one, so this one was made from a training row of that class."
+FURTHER = "; the search found no further one"
 MISSED = "; the best that was found has stability 0.4, not 0.9"
 
 
@@ -106,6 +111,18 @@ def test_whole_numbers_that_the_noise_does_move_are_not_named():
         ),
         (
             "fallback",
+            How("fallback"),
+            "class yes reached on the way to a training row of that class, then improved" + FURTHER + MISSED,
+            f"{NO_FURTHER} The best that was found has stability 0.4, not 0.9.",
+        ),
+        (
+            "fallback",
+            How("fallback"),
+            "class yes reached on the way to a training row of that class" + FURTHER,
+            NO_FURTHER,
+        ),
+        (
+            "fallback",
             How("nearest"),
             "the nearest training row of class yes: the time budget left no search",
             "A weaker answer: the time ran out before a search, so this is the nearest training row of that class.",
@@ -117,6 +134,37 @@ def test_a_message_is_shown_where_it_tells_something(status, how, message, said)
     assert message_in_words(e) == said
     assert "reached" not in as_text(e, 100) + as_html(e)
     assert said in " ".join(as_text(e, 100).split())
+
+
+def test_a_fallback_beside_answers_of_the_search_says_that_the_search_found_no_further_one():
+    x = np.random.default_rng(0).normal(size=(200, 3)).round(2)
+    forest = RandomForestClassifier(10, max_depth=3, random_state=0).fit(x, (x[:, 0] * x[:, 1] > 0).astype(int))
+    e = CounterfactualExplainer(forest, features=Features(increasing=(0,))).fit(x).explain(x[:1], n=3)
+    assert e.status[0] == "found"
+    last = e[e.status == "fallback"][-1]
+    assert len(last) == 1
+    assert message_in_words(last).startswith(NO_FURTHER)
+    assert as_text(e, 200).endswith("made from a training row of the class because the search found no further one")
+    page = " ".join(report_html(e).split())
+    assert NO_FURTHER in page
+    assert "the search along prototypes found nothing, or nothing further; the answer was made" in page
+
+
+@pytest.mark.needs("matplotlib")
+def test_the_comparison_marks_a_fallback_and_says_why_it_is_weaker():
+    from matplotlib.text import Text
+
+    message = "class yes reached on the way to a training row of that class" + FURTHER
+    first, last = answer(["class"] * 4), answer(["class"] * 4, status="fallback", message=message)
+    e = replace(
+        first[[0, 0]],
+        row=np.array([0, 0]),
+        **{name: np.concatenate([getattr(first, name), getattr(last, name)]) for name in ("status", "message")},
+    )
+    said = [" ".join(text.get_text().split()) for text in e.plot().findobj(Text)]
+    assert any(text.startswith("answer 1 yes") for text in said)
+    assert any(text.startswith("answer 2, weaker yes") for text in said)
+    assert any(NO_FURTHER in text for text in said)
 
 
 def test_the_printed_table_says_that_the_time_ran_out_and_what_a_fallback_is():

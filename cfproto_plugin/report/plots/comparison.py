@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cfproto_plugin.report.notes import weakness
 from cfproto_plugin.report.plots import canvas as c
 from cfproto_plugin.report.purposes import only_for
 from cfproto_plugin.report.ranking import CATEGORY, ranked, scales_of, size_of
@@ -42,12 +43,13 @@ def plot_comparison(explanation: Explanation, figure: Any = None) -> Any:
         _write(axes, 0, y, value_text(before))
         for x, each in enumerate(changes, start=1):
             _cell(axes, x, y, each.get(name), scales)
+    weaker = sorted({text for line in lines if (text := weakness(line))})
     heads = ["as it is", *(_head(number, line) for number, line in enumerate(lines, start=1))]
     axes.set_xticks(range(len(heads)), heads, fontsize=c.SMALL)
     axes.xaxis.tick_top()
     axes.set_xlim(-0.5, len(heads) - 0.5)
     hidden = len(names) - len(shown), len(explanation) - len(lines)
-    c.entitle(figure, _title(explanation, len(names)), _caption(hidden, _marks(shown, changes, scales)))
+    c.entitle(figure, _title(explanation, len(names)), _caption(hidden, _marks(shown, changes, scales), weaker))
     return c.finish(figure)
 
 
@@ -88,7 +90,8 @@ def _head(number: int, line: Explanation) -> str:
     label = c.shortened(line.class_name(line.counterfactual_class[0]), 16)
     proba = percent(float(line.new_class_proba[1][0]))
     changes = counted(int(line.n_changes[0]), "change")
-    return f"answer {number}\n{label}, {proba}\n{changes}\ndistance {line.distance[0]:.3g}"
+    weaker = ", weaker" * bool(weakness(line))
+    return f"answer {number}{weaker}\n{label}, {proba}\n{changes}\ndistance {line.distance[0]:.3g}"
 
 
 def _title(explanation: Explanation, columns: int) -> str:
@@ -116,12 +119,13 @@ def _sign(size: float) -> str:
     return "≠" if not size else "▲" if size > 0 else "▼"
 
 
-def _caption(hidden: tuple[int, int], marks: set[str]) -> str:
+def _caption(hidden: tuple[int, int], marks: set[str], weaker: Sequence[str]) -> str:
     """What the cells and the marks that occur mean."""
     signs = ", ".join(f"{sign} {text}" for sign, text in _SIGNS.items() if sign in marks)
     how = f"Framed cells are the values that an answer changes: {signs}; the darker, the larger the change"
     how += " in standard deviations." if marks & {"▲", "▼"} else "."
     how += " A dot: the value stays." if "·" in marks else ""
     how += f" {_OTHER}" if "*" in marks else ""
+    how = " ".join([how, *weaker])
     names = [counted(n, noun) for n, noun in zip(hidden, ("column", "further answer"), strict=True) if n]
     return f"{how} Not shown: {' and '.join(names)}." if names else how
