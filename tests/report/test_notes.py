@@ -136,6 +136,17 @@ def test_a_message_is_shown_where_it_tells_something(status, how, message, said)
     assert said in " ".join(as_text(e, 100).split())
 
 
+def test_the_printed_table_of_several_rows_marks_changes_that_the_class_does_not_need():
+    e = answer(["class", "typicality", "class", "stability"])
+    for width in (80, 160):
+        text = " ".join(as_text(e[[0, 0]], width).split())
+        assert text.count("grade 0 -> 10, score 0.25 -> 0.5, age 18 -> 16 *, ") == 2
+        assert text.endswith(
+            "* not needed for the class, but for how typical and stable the answer is, or for a rule or the like."
+        )
+    assert "*" not in as_text(answer(["class"] * 4)[[0, 0]], 160)
+
+
 def test_a_fallback_beside_answers_of_the_search_says_that_the_search_found_no_further_one():
     x = np.random.default_rng(0).normal(size=(200, 3)).round(2)
     forest = RandomForestClassifier(10, max_depth=3, random_state=0).fit(x, (x[:, 0] * x[:, 1] > 0).astype(int))

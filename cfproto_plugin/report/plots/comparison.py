@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cfproto_plugin.report.notes import weakness
 from cfproto_plugin.report.plots import canvas as c
-from cfproto_plugin.report.purposes import only_for
+from cfproto_plugin.report.purposes import MARK, OTHER, only_for
 from cfproto_plugin.report.ranking import CATEGORY, ranked, scales_of, size_of
 from cfproto_plugin.report.words import counted, percent, value_text
 
@@ -21,7 +21,6 @@ _ROW, _FRAME, _ANSWER, _NAMES = 0.36, 2.2, 1.75, 3.0  # inches
 _LONG, _VALUE = 15, 23  # characters
 _FULL = 2.0  # standard deviations of the darkest cell
 _SIGNS = {"▲": "a number rises", "▼": "a number falls", "≠": "another category, or a value in place of a missing one"}
-_OTHER = "* not needed for the class, but for how typical and stable the answer is, or for a rule."
 _DARKEST = 0.38  # of black: text on it can still be read
 
 
@@ -75,7 +74,7 @@ def _cell(axes: Any, x: int, y: int, change: Change | None, scales: dict[str, fl
     shade = str(1 - _DARKEST * max(part, 0.15))
     axes.add_patch(Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, facecolor=shade, edgecolor=c.INK, lw=0.6))
     sign = _sign(size)
-    _write(axes, x, y, value_text(change.after) + " *" * bool(only_for(change)), f"{sign} ")
+    _write(axes, x, y, value_text(change.after) + MARK * bool(only_for(change)), f"{sign} ")
 
 
 def _write(axes: Any, x: int, y: int, text: str, sign: str = "") -> None:
@@ -125,7 +124,7 @@ def _caption(hidden: tuple[int, int], marks: set[str], weaker: Sequence[str]) ->
     how = f"Framed cells are the values that an answer changes: {signs}; the darker, the larger the change"
     how += " in standard deviations." if marks & {"▲", "▼"} else "."
     how += " A dot: the value stays." if "·" in marks else ""
-    how += f" {_OTHER}" if "*" in marks else ""
+    how += f" {OTHER}" if "*" in marks else ""
     how = " ".join([how, *weaker])
     names = [counted(n, noun) for n, noun in zip(hidden, ("column", "further answer"), strict=True) if n]
     return f"{how} Not shown: {' and '.join(names)}." if names else how
