@@ -133,7 +133,7 @@ class CounterfactualExplainer:
         for number, solved in enumerate(answers):
             lines.fill(todo + number, judge.task, solved, answers[0].good & (number > 0), call.model)
         if proofs is not None:
-            lines.certify(todo, n, proofs, judge.task.hard_rules())
+            lines.certify(todo, n, proofs, judge.task)
         lines.mention_strangers()
         seconds = time.perf_counter() - start
         facts = {
@@ -177,7 +177,7 @@ class CounterfactualExplainer:
         clock = Clock(len(call.todo), call.model.pace.deadline)
         judge = call.judge()
         proofs = bounds(judge, clock, fitted.classifier, fitted.guide)
-        return call.lines.certificate(call.todo, proofs, clock.seconds, judge.task.hard_rules())
+        return call.lines.certificate(call.todo, proofs, clock.seconds, judge.task)
 
     def save(self, path: str | os.PathLike[str], *, model: How = "auto") -> Saved:
         """Write the fitted explainer without pickle: to a folder, or to one file if the name ends in .zip or .cfproto.

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from cfproto_plugin.fitted import Fitted
 from cfproto_plugin.protocols import Array
+from cfproto_plugin.report.proofs import certificate_in_words, none_in_words, proof_in_words
 from cfproto_plugin.report.sentences import (
-    certificate_in_words,
+    FURTHER,
     how_in_words,
-    none_in_words,
-    proof_in_words,
     stranger_in_words,
     why_not_in_words,
     wishes_in_words,
@@ -129,7 +128,13 @@ class Lines:
                 n_changes=int(counts[i]),
                 cost=float(solved.cost[i]),
                 ruled=ruled,
-            ) + self._unmet(i, solved)
+            )
+            self.message[line] += FURTHER * self._is_no_further(line) + self._unmet(i, solved)
+
+    def _is_no_further(self, line: int) -> bool:
+        """Whether a line is a fallback, and the search found another answer of its row. Lines are filled in order."""
+        first = int(np.searchsorted(self.group, self.group[line]))
+        return bool(self.status[line] == "fallback" and (self.status[first:line] == "found").any())
 
     def mention_strangers(self) -> None:
         """Say of rows with a category that no training row has, and that the model took, that it is so."""
@@ -142,8 +147,8 @@ class Lines:
                 value = attribute.levels[int(self.original[line, at])]
                 self.message[line] += "; " + stranger_in_words(attribute.name, value)
 
-    def certify(self, first: Array, n: int, proofs: Proofs, rules: Sequence[str]) -> None:
-        """Put in what is proved of the first lines (m,) of rows with n lines each, under these rules.
+    def certify(self, first: Array, n: int, proofs: Proofs, task: Task) -> None:
+        """Put in what is proved of the first lines (m,) of rows with n lines each, under the rules of the task.
 
         Further answers of a row have to differ from the first: no more than its bound is known of them, and with theta
         not even that, because they have prototypes of their own.
@@ -159,7 +164,9 @@ class Lines:
             if proofs.infeasible[i] and self.label[line] < 0:
                 self.status[line : line + n], self.message[line : line + n] = (
                     "infeasible",
-                    none_in_words(self._wanted(self.allowed[line]), config.min_proba, rules),
+                    none_in_words(
+                        self._wanted(self.allowed[line]), config.min_proba, task.hard_rules(), ranged=task.ranged
+                    ),
                 )
                 continue
             self.message[line] += proof_in_words(
@@ -173,8 +180,8 @@ class Lines:
                 prototype=bool(config.theta),
             )
 
-    def certificate(self, at: Array, proofs: Proofs, seconds: Array, rules: Sequence[str]) -> Certificate:
-        """What is proved of lines (m,), one per row, under these rules; the others are settled already."""
+    def certificate(self, at: Array, proofs: Proofs, seconds: Array, task: Task) -> Certificate:
+        """What is proved of lines (m,), one per row, under the rules of the task; the others are settled already."""
         classes, config = names_of(self.fitted.classes), self.fitted.config
         bound = np.where(self.status == "found", 0.0, np.where(self.status == "infeasible", np.inf, np.nan))
         exact = self.status == "found"
@@ -190,7 +197,8 @@ class Lines:
                 wrong=bool(proofs.wrong[i]),
                 left_out=(*proofs.left_out[i], *(["theta"] if config.theta else [])),
                 min_proba=config.min_proba,
-                rules=rules,
+                rules=task.hard_rules(),
+                ranged=task.ranged,
             )
         spent = np.zeros(len(self.group))
         spent[at] = seconds
@@ -251,6 +259,7 @@ class Lines:
             blocked=None if blocked is None else [task.space.rules.relations[at].name for at in blocked.relations],
             only_of_class=blocked is not None and blocked.of_class,
             relax=task.binding(),
+            ranged=task.ranged,
             estimated=("min_stability",) if solved.estimated[i] else (),
             floors={
                 name: (float(best), floor.least)

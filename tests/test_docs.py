@@ -160,6 +160,22 @@ def test_the_demo_says_what_the_readme_shows(tmp_path):
         assert in_one_line(re.sub(r"\d+\.\d\d s", "0.00 s", part)) in said, result.stdout
 
 
+def test_the_first_page_quotes_the_sentence_of_the_readme():
+    shown = in_one_line(next(text for _, text in blocks(TOP / "README.md") if text.startswith("$ make demo")))
+    lines = (TOP / "docs" / "index.md").read_text(encoding="utf-8").splitlines()
+    assert in_one_line(" ".join(line[1:] for line in lines if line.startswith(">"))) in shown
+
+
+def test_the_page_on_the_result_quotes_the_probability_that_its_code_prints(tmp_path, monkeypatch):
+    page = TOP / "docs" / "explanation.md"
+    quoted = re.search(r"print\(e\.sentence\(3\)\)  # .*(\(\d+ %\)\.)", page.read_text(encoding="utf-8"))
+    first = next(text for kind, text in blocks(page) if kind == "python")
+    names = {}
+    exec(first, names)  # noqa: S102
+    assert quoted is not None
+    assert names["e"].sentence(3).endswith(quoted[1])
+
+
 def test_the_rules_on_the_page_of_the_command_line_can_be_read(tmp_path):
     (text,) = (text for kind, text in blocks(TOP / "docs" / "command-line.md") if kind == "toml")
     (tmp_path / "rules.toml").write_text(text, encoding="utf-8")

@@ -223,6 +223,10 @@ def check_reason(case, e, i):
     if "every column is fixed" in e.message[i]:
         assert all(choices[name] in ([own[name]], []) or pd.isna(own[name]) for name in own), (own, choices)
         return
+    if "relation" in e.message[i]:
+        combinations = itertools.product(*choices.values())
+        assert not any(related(case, dict(zip(own, each, strict=True))) for each in combinations), (own, choices)
+        return
     named = e.message[i].split("column '")[1].split("'")[0]
     assert choices[named] == [], (e.message[i], own, choices[named])
 

@@ -86,6 +86,6 @@ def _lines(line: Explanation) -> list[str]:
     rows = [(str(c.feature), value_text(c.before), "->", value_text(c.after), only_for(c)) for c in changes[:_SHOWN]]
     table = aligned([("feature", "before", "", "after", ""), *rows], right=(1, 3))
     hidden = len(changes) - len(rows)
-    rest = [f"  and {counted(hidden, 'smaller change')}"] if hidden else []
+    rest = [f"  and {counted(hidden, 'more change')}"] if hidden else []
     said = textwrap.wrap(as_sentence(line), _WIDTH)
     return [heading, *(f"  {text}" for text in [*said, *table]), *rest]

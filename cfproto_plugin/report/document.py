@@ -17,23 +17,27 @@ import numpy as np
 from cfproto_plugin.checks import shown
 from cfproto_plugin.errors import InputError, WriteError
 from cfproto_plugin.report.changes import row_name
+from cfproto_plugin.report.cohorts.summary import changed_columns
+from cfproto_plugin.report.cohorts.wording import most_often
 from cfproto_plugin.report.data import data_of
 from cfproto_plugin.report.guide import guide
 from cfproto_plugin.report.records import records
 from cfproto_plugin.report.sentences import as_sentence
 from cfproto_plugin.report.texts import as_data, asset, hash_of, without_surrogates
 from cfproto_plugin.report.what_if import checked_limit, stored_for
-from cfproto_plugin.report.words import classes_text, percent, value_text
+from cfproto_plugin.report.words import both, classes_text, percent, value_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cfproto_plugin.explanation import Explanation
+    from cfproto_plugin.report.cohorts.summary import FeatureRecord
     from cfproto_plugin.report.records import Record
 
 _SCRIPTS = ("dom.js", "card.js", "switches.js", "cohort.js", "report.js")
 _STYLES = ("cards.css", "report.css")
 _PLAIN = 1000  # lines that are listed where scripts do not run
+_NAMED = 3  # columns that change as often as each other
 TITLE = "Counterfactual explanations"
 WHAT_IF = 100  # lines
 
@@ -125,15 +129,22 @@ def _tiles(explanation: Explanation) -> str:
 def _of_changes(explanation: Explanation) -> list[tuple[str, str]]:
     """How many changes a typical answer has, and the column that most answers change; nothing for images."""
     differ = explanation.is_changed[explanation.found]
-    names = explanation.column_names
-    if names is None or not differ.any():
+    if explanation.column_names is None or not differ.any():
         return []
-    counts = differ.sum(axis=0)
-    often, middle = int(counts.argmax()), float(np.median(differ.sum(axis=1)))
+    middle, often = float(np.median(differ.sum(axis=1))), most_often(changed_columns(explanation))
     return [
         (f"change{'s' * (middle != 1)} in a typical answer", f"{middle:g}"),
-        (f"of answers change “{names[often]}”, more than any other", percent(counts[often] / len(differ))),
+        (f"of answers change {_named(often)}", percent(often[0].share)),
     ]
+
+
+def _named(often: Sequence[FeatureRecord]) -> str:
+    """`“a”, more than any other`; columns that change as often are named or counted."""
+    first, *others = [f"“{record.feature}”" for record in often]
+    if not others:
+        return f"{first}, more than any other"
+    as_many = both(others) if len(others) < _NAMED else f"each of {len(others)} others"
+    return f"{first}, and as many {as_many}"
 
 
 def _plain(lines: Sequence[Record]) -> str:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 _STATUSES = {
     "found": "the search found it, and the model confirmed the class of exactly this row.",
-    "fallback": "the search along prototypes found nothing; the answer was made from training rows, and the model "
-    "confirmed it too.",
+    "fallback": "the search along prototypes found nothing{more}; the answer was made from training rows, and the "
+    "model confirmed it too.",
     "not_found": "no counterfactual was found. That does not prove that there is none.",
     "infeasible": "no counterfactual can exist: the rules rule it out.",
     "error": "the row could not be read, or the model could not predict it.",
@@ -31,8 +31,8 @@ to the left <span class="key less"></span>is lower, a bar to the right <span cla
 category has no bar."""
 
 _ONLY = """are not needed for the class: the model gives it even without all of them together. “Only for typicality”
-makes the answer like real rows of the class; “only for stability” makes the class hold also if values are hit only
-roughly."""
+makes the answer more like real rows of the class; “only for stability” makes the class hold more often if values are
+hit only roughly."""
 
 _PICTURES = "show the row, the counterfactual, and the difference: blue where it is more, orange where it is less."
 
@@ -49,6 +49,11 @@ def guide(explanation: Explanation, known: Known) -> str:
     if known.said:
         items["The switches of a card"] = known.said
     shown = {str(status) for status in explanation.status}
-    items |= {f"“{s.replace('_', ' ')}”": text for s, text in _STATUSES.items() if s in shown}
+    several = len(explanation) > len(set(explanation.row.tolist()))
+    items |= {
+        f"“{s.replace('_', ' ')}”": text.format(more=", or nothing further" * several)
+        for s, text in _STATUSES.items()
+        if s in shown
+    }
     rows = "".join(f"<dt>{head}</dt><dd>{text}</dd>" for head, text in items.items())
     return f'<details class="guide" open><summary>How to read this page</summary><dl>{rows}</dl></details>'

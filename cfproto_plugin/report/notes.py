@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cfproto_plugin.report.purposes import NAMED
 from cfproto_plugin.report.ranking import number_of, ranked, scales_of
-from cfproto_plugin.report.sentences import route_of
+from cfproto_plugin.report.sentences import FURTHER, route_of
 from cfproto_plugin.report.words import both, feature_name, percent
 from cfproto_plugin.tables.cells import is_missing
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _HALF = 0.5  # of a whole number: a smaller step is mostly rounded away
 _WEAKER = "A weaker answer: the search found none, so this one was made from a training row of that class."
+_NO_FURTHER = _WEAKER.replace("found none", "found no further one")
 _NEAREST = "A weaker answer: the time ran out before a search, so this is the nearest training row of that class."
 
 
@@ -40,10 +41,18 @@ def message_in_words(line: Line) -> str:
         at, weaker = message.find("the time budget left no search"), _NEAREST
     else:
         at = -1 if how is None else message.find(route_of(how))
-        weaker = _WEAKER if line.status[0] == "fallback" else ""
+        weaker = weakness(line)
     rest = message if at < 0 else message[at:].partition("; ")[2]
+    rest = rest.removeprefix(FURTHER[2:]).removeprefix("; ")
     rest = f"{rest[:1].upper()}{rest[1:]}." if rest else ""
     return " ".join(part for part in (weaker, rest) if part)
+
+
+def weakness(line: Line) -> str:
+    """Why the answer of a line is a weaker one: the search found none, or no further one; "" if it is not."""
+    if line.status[0] != "fallback":
+        return ""
+    return _NO_FURTHER if FURTHER in str(line.message[0]) else _WEAKER
 
 
 def _apart(line: Line, noise: float | None) -> str:

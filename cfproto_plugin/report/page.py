@@ -82,17 +82,17 @@ def values_changed(line: Record) -> str:
 
 
 def _table(line: Record) -> str:
-    """The changed features, before and after, with a bar; the smallest and the unchanged ones are folded away."""
+    """The changed features, before and after, with a bar; the last and the unchanged ones are folded away."""
     changes = shown_changes(line)
     rows = [_table_row(change, change.size / full_width(line, changes)) for change in changes]
     heads = "<tr><th>feature</th><th>before</th><th>after</th><th class='how'>change</th><th class='bar'></th></tr>"
     shown, rest = (f'<table class="changes">{heads}{"".join(r)}</table>' for r in (rows[:_SHOWN], rows[_SHOWN:]))
-    smaller = _folded(counted(len(changes) - _SHOWN, "smaller change"), rest) if len(rows) > _SHOWN else ""
+    more = _folded(counted(len(changes) - _SHOWN, "more change"), rest) if len(rows) > _SHOWN else ""
     changed = {change.feature for change in changes}
     values = zip(line.column_names or (), line.cells, strict=False)
     same = [(name, value_text(value)) for name, value in values if name not in changed]
     noun = "unchanged feature" if line.found[0] else "feature"
-    return f"{shown if rows else ''}{smaller}{_folded(counted(len(same), noun), _list(same)) if same else ''}"
+    return f"{shown if rows else ''}{more}{_folded(counted(len(same), noun), _list(same)) if same else ''}"
 
 
 def _folded(title: str, content: str) -> str:

@@ -22,6 +22,8 @@ SHORT = {  # by `needed_for`: in a word, for tables
     "typicality": "typicality",
     "stability": "stability",
 }
+OTHER = "* not needed for the class, but for how typical and stable the answer is, or for a rule or the like."
+MARK = " *"  # of a change that the class does not need, where there is no room for what it is there for
 _PURPOSES = {
     "probability": "to reach the probability asked for",
     "rule": "to keep the rules",
@@ -30,6 +32,18 @@ _PURPOSES = {
     "typicality": "to be typical of the class",
     "stability": "so that the class also holds if values are hit only roughly",
 }
+_MISSED_PURPOSES = {  # where the answer has less of it than was asked for
+    "probability": "to come closer to the probability asked for",
+    "typicality": "to be more typical of the class",
+    "stability": "so that the class holds more often if values are hit only roughly",
+}
+BEST = "; the best that was found has "  # begins what a message says of wishes that an answer misses
+
+
+def _purpose(line: Line, reason: str) -> str:
+    """What changes of a kind are there for; no more is said than the answer reaches, by its message."""
+    missed = str(line.message[0]).partition(BEST)[2].partition("; ")[0]
+    return (_MISSED_PURPOSES if f"{reason} " in missed else _PURPOSES)[reason]
 
 
 def only_for(change: Change) -> str:
@@ -50,7 +64,7 @@ def by_purpose(line: Line) -> dict[str, list[Change]]:
 def others_in_words(line: Line, first: str = "Also changed") -> list[str]:
     """A sentence for every purpose other than the class, with the values of the changes."""
     return [
-        f"{first}, {_PURPOSES[reason]}: {both(limited([difference(change) for change in changes]))}."
+        f"{first}, {_purpose(line, reason)}: {both(limited([difference(change) for change in changes]))}."
         for reason, changes in by_purpose(line).items()
     ]
 
@@ -58,7 +72,7 @@ def others_in_words(line: Line, first: str = "Also changed") -> list[str]:
 def names_by_purpose(line: Line) -> str:
     """`a and b to be typical of the class; c to keep the rules`, for pictures, which show the values themselves."""
     parts = (
-        f"{both(limited([feature_name(change) for change in changes]))} {_PURPOSES[reason]}"
+        f"{both(limited([feature_name(change) for change in changes]))} {_purpose(line, reason)}"
         for reason, changes in by_purpose(line).items()
     )
     return "; ".join(parts)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfproto_plugin.report.purposes import NAMED, SHORT, difference, limited, others_in_words
+from cfproto_plugin.report.purposes import BEST, NAMED, SHORT, difference, limited, others_in_words
 from cfproto_plugin.report.ranking import ranked
-from cfproto_plugin.report.words import both, counted, either, percent, value_text
+from cfproto_plugin.report.relaxing import PROVED, at_least, what_to_relax
+from cfproto_plugin.report.words import both, counted, percent, value_text
 from cfproto_plugin.search.how import How
 
 if TYPE_CHECKING:
@@ -27,10 +28,8 @@ _ROUTES = {
     "product": "among combinations of values of the columns that may change",
     "proof": "by a mixed-integer program",
 }
-_TOO_LARGE = "no proof: the trees have too many leaves in reach"  # of the choices of a row
-_NO_TIME = "no proof within the time"
-_WRONG = "no proof: the program of the trees and the model do not agree about a row that the model confirmed"
 _MOVED = ", moved inside the rules"
+FURTHER = "; the search found no further one"  # of a fallback whose row has an answer of the search
 _ROUNDING = 1e-9
 
 
@@ -63,6 +62,8 @@ def _no_answer(line: Line) -> str:
         return f"This row was not explained: {reason}."
     says = f"The model says {line.class_name(line.original_class[0])}; "
     if line.status[0] == "infeasible":
+        if reason.startswith(PROVED):
+            return f"{says}it is proved that {reason.removeprefix(PROVED)}."
         return f"{says}there can be no counterfactual: {reason}."
     return f"{says}no counterfactual was found: {reason}."
 
@@ -115,83 +116,7 @@ def wishes_in_words(
         missed.append(f"stability {stability:.2g}, not {stable:.2g}")
     if proba < probable - _ROUNDING:
         missed.append(f"probability {proba:.2g}, not {probable:.2g}")
-    return f"; the best that was found has {' and '.join(missed)}" if missed else ""
-
-
-def proof_in_words(
-    bound: float,
-    gap: float,
-    *,
-    proved: bool,
-    complete: bool,
-    too_large: bool,
-    wrong: bool = False,
-    left_out: Sequence[str] = (),
-    prototype: bool = False,
-) -> str:
-    """What is proved of an answer, as the end of its message.
-
-    bound: below it no counterfactual exists. gap: how much of the answer's cost that leaves open; NaN without answer.
-    complete: the time sufficed. too_large: the model was, for a proof. wrong: what was to prove it contradicts the
-    model. left_out: rules and settings that the bound knows nothing of. prototype: J has a part that depends on the
-    prototype, here that of the answer.
-    """
-    goal = " with its prototype" if prototype else ""
-    if proved:
-        return f"; proved: no admissible counterfactual{goal} costs less"
-    if not bound:
-        return f"; {_no_proof(too_large=too_large, wrong=wrong)}"
-    above = "" if math.isnan(gap) else f", {100 * gap:.3g} % below this one"
-    end = "" if complete else "; the time ended before a proof"
-    end = f"; {_TOO_LARGE}" if too_large else end
-    return f"; no admissible counterfactual{goal} costs less than {bound:.3g}{above}{_without(left_out)}{end}"
-
-
-def none_in_words(wanted: Sequence[Any], min_proba: float | None, rules: Sequence[str] = ()) -> str:
-    """The message of a row that is proved to have no counterfactual of the classes `wanted`.
-
-    rules: the rules and settings that bind, by name; without any the bounds are those of the training data.
-    """
-    proba = _at_least(min_proba)
-    kept = f"that keeps {both(rules)}" if rules else "inside the ranges of the training data"
-    relax = f"; relax {either(rules)}" if rules else "; Features(ranges=...) can widen them"
-    return f"proved: no row {kept} has class {' or '.join(map(str, wanted))}{proba}{relax}"
-
-
-def certificate_in_words(
-    wanted: Sequence[Any],
-    bound: float,
-    *,
-    exact: bool,
-    complete: bool,
-    too_large: bool,
-    wrong: bool = False,
-    left_out: Sequence[str],
-    min_proba: float | None,
-    rules: Sequence[str] = (),
-) -> str:
-    """What is proved of a row: no change that costs less than the bound leads to one of the classes `wanted`."""
-    if math.isinf(bound):
-        return none_in_words(wanted, min_proba, rules)
-    if not bound:
-        return _no_proof(too_large=too_large, wrong=wrong)
-    names = " or ".join(map(str, wanted))
-    proba = _at_least(min_proba)
-    end = ", and one that costs as much does" if exact else ""
-    end += "" if complete else "; more time may prove more"
-    return (
-        f"no admissible change that costs less than {bound:.3g} leads to class {names}{proba}{_without(left_out)}{end}"
-    )
-
-
-def _no_proof(*, too_large: bool, wrong: bool) -> str:
-    if wrong:
-        return _WRONG
-    return _TOO_LARGE if too_large else _NO_TIME
-
-
-def _without(left_out: Sequence[str]) -> str:
-    return f", {both(left_out)} not counted" if left_out else ""
+    return f"{BEST}{' and '.join(missed)}" if missed else ""
 
 
 def route_of(how: How) -> str:
@@ -216,6 +141,7 @@ def why_not_in_words(
     blocked: Sequence[str] | None = None,
     only_of_class: bool = False,
     relax: Sequence[str] = (),
+    ranged: bool = False,
     floors: Mapping[str, tuple[float, float]] = MappingProxyType({}),
     estimated: Sequence[str] = (),
 ) -> str:
@@ -225,9 +151,9 @@ def why_not_in_words(
     of these classes to a training row. reached: the highest probability of such a class at a point that keeps the
     rules. raised: what the model raised at points of the search. least: the lead that a class must exceed: kappa, and
     what the model's answers vary by. blocked: the relations that no point satisfied, or none together; only_of_class:
-    none of the points of the classes wanted. relax: the rules and settings that could be. floors: the best typicality
-    and stability of points of such a class, by the names of the settings, and what these ask for; estimated: those of
-    them that are estimates.
+    none of the points of the classes wanted. relax: the rules and settings that could be. ranged: numbers without a
+    range of their own stay inside those of the training rows. floors: the best typicality and stability of points of
+    such a class, by the names of the settings, and what these ask for; estimated: those of them that are estimates.
     """
     if refused:
         return "the model did not confirm the class of what the search found"
@@ -237,7 +163,7 @@ def why_not_in_words(
         return "no further counterfactual that differs from the others was found"
     names = " or ".join(map(str, wanted))
     if blocked:
-        return _blocked_in_words(blocked, f"class {names}{_at_least(min_proba)}" if only_of_class else "", reached)
+        return _blocked_in_words(blocked, f"class {names}{at_least(min_proba)}" if only_of_class else "", reached)
     if short := [
         f"{name} {'about ' * (name in estimated)}{best:.2g}, not {least:g}"
         for name, (best, least) in floors.items()
@@ -247,13 +173,14 @@ def why_not_in_words(
     return "; ".join(
         _nothing_valid(
             names,
+            kept="the rules and the ranges of the training rows" if ranged else "the rules",
             absent=absent,
             min_proba=min_proba,
             reached=reached,
             raised=raised,
             least=least,
             more=[
-                *([f"relax {either(relax)}"] if relax else []),
+                *([todo] if (todo := what_to_relax(relax, ranged=ranged)) else []),
                 *([] if fallback else ["fallback=True would try training rows"]),
             ],
         )
@@ -271,13 +198,10 @@ def _blocked_in_words(relations: Sequence[str], wanted: str, reached: float) -> 
     return f"points with {wanted} were tried, but none of them satisfies {named}{best}; {relax}"
 
 
-def _at_least(min_proba: float | None) -> str:
-    return "" if min_proba is None else f" with probability {min_proba:g}"
-
-
 def _nothing_valid(
     names: str,
     *,
+    kept: str,
     absent: bool,
     min_proba: float | None,
     reached: float,
@@ -286,14 +210,14 @@ def _nothing_valid(
     more: list[str],
 ) -> list[str]:
     """The parts of the message where no point was valid: what there was, how near it came, what to do."""
-    proba = _at_least(min_proba)
-    parts = [f"no point of the search that keeps the rules had class {names}{proba}"]
+    proba = at_least(min_proba)
+    parts = [f"no point of the search that keeps {kept} had class {names}{proba}"]
     if absent:
         parts = [f"the model predicts class {names} for no training row, so nothing leads there"]
     if raised is not None and math.isnan(reached):
-        return [f"the model answered no point of the search that keeps the rules; it raised {raised}"]
+        return [f"the model answered no point of the search that keeps {kept}; it raised {raised}"]
     if not math.isnan(reached):
-        parts.append(f"the best one has class {names} with probability {reached:.3g}")
+        parts.append(f"the closest point gave class {names} a probability of {reached:.3g}")
     if 0 < 2 * reached - 1 <= least and (min_proba or 0) <= reached:
         parts = [f"the best point has class {names} with probability {reached:.3g}, but too small a lead"]
         parts.append(f"it must exceed {least:.3g}: kappa, and what the model's own answers to one row vary by")

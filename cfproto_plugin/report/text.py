@@ -7,9 +7,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from cfproto_plugin.report.notes import message_in_words, quality
-from cfproto_plugin.report.purposes import only_for
+from cfproto_plugin.report.purposes import MARK, OTHER, only_for
 from cfproto_plugin.report.ranking import ranked
-from cfproto_plugin.report.sentences import as_sentence
+from cfproto_plugin.report.sentences import FURTHER, as_sentence
 from cfproto_plugin.report.words import aligned, classes_text, counted, feature_name, percent, row_text, value_text
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _TEXT_LINES = 12  # rows of a table
 _CHANGES = 20  # of one row, in full
 _INDENT = " " * 5  # of what stands below a row
-_FALLBACK = "fallback: a weaker answer, made from a training row of the class because the search found none"
+_FALLBACK = "fallback: a weaker answer, made from a training row of the class because the search found"
 _TEXT_ROOM = 64  # characters; with less room beside a row its changes go below it
 
 
@@ -37,7 +37,7 @@ def as_text(explanation: Explanation, width: int) -> str:
         below = [[f"{_INDENT}{text}" for text in _largest(line, width - len(_INDENT))] for line in shown]
         lines = [columns[0], *(text for head, note in zip(columns[1:], below, strict=True) for text in (head, *note))]
     else:
-        notes = [["largest changes"], *(_largest(line, room) or [""] for line in shown)]
+        notes = [["what changes"], *(_largest(line, room) or [""] for line in shown)]
         beside = [
             ("" if at else head, text)
             for head, note in zip(columns, notes, strict=True)
@@ -46,8 +46,12 @@ def as_text(explanation: Explanation, width: int) -> str:
         lines = aligned(beside)
     hidden = len(explanation) - len(shown)
     ends = [f"... and {hidden} more"] if hidden else []
+    if any(MARK in text for text in lines) and any(map(only_for, shown.changes())):
+        ends += _wrapped(OTHER, width)
     if "fallback" in shown.status:
-        ends += _wrapped(_FALLBACK, width)
+        further = {FURTHER in str(line.message[0]) for line in shown if line.status[0] == "fallback"}
+        none = {False: "none", True: "no further one"}
+        ends += _wrapped(f"{_FALLBACK} {', or '.join(none[each] for each in sorted(further))}", width)
     return "\n".join([*titles, *(_clip(text, width) for text in lines), *ends])
 
 
@@ -96,14 +100,14 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def _largest(line: Explanation, width: int) -> list[str]:
-    """One line of text with as many changes as fit, largest first; the whole message if nothing changed."""
+    """One line of text with as many changes as fit, in the order of `ranked`; the whole message if nothing changed."""
     changes = ranked(line)
     if not changes:
         return _wrapped(str(line.message[0]), width)
     text = ""
     for i, change in enumerate(changes):
         values = f"{value_text(change.before)} -> {value_text(change.after)}"
-        longer = text + ", " * bool(i) + f"{feature_name(change)} {values}"
+        longer = text + ", " * bool(i) + f"{feature_name(change)} {values}{MARK * bool(only_for(change))}"
         rest = len(changes) - i - 1
         if i and len(longer) + (len(f", +{rest} more") if rest else 0) > width:
             return [f"{text}, +{len(changes) - i} more"]

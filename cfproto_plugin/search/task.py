@@ -77,6 +77,11 @@ class Task:
         """Those of them that proofs count."""
         return [name for name in self.binding() if not name.startswith("min_") and name != "kappa"]
 
+    @property
+    def ranged(self) -> bool:
+        """Whether a column of a table stays inside the range of the training rows because it has no other."""
+        return self.space.rules.ranged
+
     def take(self, lines: Array, config: SearchConfig) -> Task:
         """Some of the lines, under other settings."""
         return replace(

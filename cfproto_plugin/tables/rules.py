@@ -114,6 +114,12 @@ class Rules:
         masks = self.fixed | self.rising | self.falling | self.declared
         return bool(masks.any() or self.allowed or self.relations)
 
+    @property
+    def ranged(self) -> bool:
+        """Whether a number of a table that may change has the range of the training data, because none was given."""
+        free = np.delete(~(self.fixed | self.declared), list(self.columns.categories))
+        return len(self.columns.shape) == 1 and bool(free.any())
+
     def bounds(self, x: Array) -> tuple[Array, Array]:
         """Lowest and highest value of every cell of table rows x (n, A); for categories see `FeatureSpace.rows`."""
         if self.plain:

@@ -459,3 +459,20 @@ def test_the_command_names_a_damaged_block_and_exits_with_1(saved, source, tmp_p
 def test_the_command_exits_with_2_if_it_cannot_begin(saved, source, tmp_path):
     assert run(saved, source, tmp_path / "answers", "--target", "7").exit_code == 2
     assert run(saved, source, tmp_path / "answers", "--workers", "few").exit_code == 2
+
+
+def test_a_table_of_another_format_is_told_how_to_become_parquet_and_leaves_no_folder(saved, tmp_path):
+    (tmp_path / "tables").mkdir()
+    rows = tmp_path / "tables" / "rows.csv"
+    loans(5).to_csv(rows, index=False)
+    for source, said in (
+        (rows, "is no Parquet file, and data sets are read from Parquet only"),
+        (rows.parent, "holds no"),
+    ):
+        done = run(saved, source, tmp_path / "answers")
+        assert done.exit_code == 2
+        assert said in done.stderr
+        assert "pandas.read_csv('rows.csv').to_parquet('rows.parquet')" in done.stderr
+        assert not (tmp_path / "answers").exists()
+    loans(5).to_parquet(tmp_path / "rows.data")
+    assert run(saved, tmp_path / "rows.data", tmp_path / "answers").exit_code == 0

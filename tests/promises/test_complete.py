@@ -158,8 +158,8 @@ def test_not_found_names_the_best_probability_and_what_to_relax():
     e = CounterfactualExplainer(ramp, features=rules).fit(train).explain(rows)
     assert (e.status == "not_found").all()
     for message in e.message:
-        assert "the best one has class 1 with probability 0.4" in message
-        assert "relax immutable or ranges" in message
+        assert "the closest point gave class 1 a probability of 0.4" in message
+        assert "relax immutable or ranges or give more ranges" in message
 
 
 def test_an_impossible_relation_is_named():

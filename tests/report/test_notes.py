@@ -5,15 +5,21 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 from test_report import explanation
 
+from cfproto_plugin import CounterfactualExplainer, Features
 from cfproto_plugin.report import as_html, as_text
+from cfproto_plugin.report.document import report_html
 from cfproto_plugin.report.notes import message_in_words, quality
+from cfproto_plugin.report.purposes import names_by_purpose
 from cfproto_plugin.report.ranking import ranked
 from cfproto_plugin.search.how import How
 
 MESSAGE = "class yes reached on the way to an example of it, then improved"
 WEAKER = "A weaker answer: the search found none, so this one was made from a training row of that class."
+NO_FURTHER = "A weaker answer: the search found no further one, so this one was made from a training row of that class."
+FURTHER = "; the search found no further one"
 MISSED = "; the best that was found has stability 0.4, not 0.9"
 
 
@@ -42,6 +48,18 @@ def test_a_sentence_says_first_what_the_class_needs_then_the_rest_with_its_value
         "only roughly: job teacher instead of home. Without these changes the model says yes too; with all changes its "
         "probability is 75 %."
     )
+
+
+def test_where_a_wish_is_missed_the_sentence_and_the_picture_claim_no_more_than_the_answer_has():
+    e = answer(["class", "typicality", "typicality", "stability"], message=MESSAGE + MISSED)
+    assert "Also changed, to be typical of the class: age" in e.sentence()
+    assert "Also changed, so that the class holds more often if values are hit only roughly: job" in e.sentence()
+    assert "job so that the class holds more often if values" in names_by_purpose(e)
+    missed = "; the best that was found has typicality 0.04, not 0.1 and probability 0.6, not 0.7; no proof"
+    e = answer(["class", "typicality", "probability", "stability"], message=MESSAGE + missed)
+    assert "Also changed, to be more typical of the class: age" in e.sentence()
+    assert "Also changed, to come closer to the probability asked for: score" in e.sentence()
+    assert "so that the class also holds if values are hit only roughly: job" in e.sentence()
 
 
 def test_one_change_that_the_class_does_not_need_is_this_change():
@@ -93,6 +111,18 @@ def test_whole_numbers_that_the_noise_does_move_are_not_named():
         ),
         (
             "fallback",
+            How("fallback"),
+            "class yes reached on the way to a training row of that class, then improved" + FURTHER + MISSED,
+            f"{NO_FURTHER} The best that was found has stability 0.4, not 0.9.",
+        ),
+        (
+            "fallback",
+            How("fallback"),
+            "class yes reached on the way to a training row of that class" + FURTHER,
+            NO_FURTHER,
+        ),
+        (
+            "fallback",
             How("nearest"),
             "the nearest training row of class yes: the time budget left no search",
             "A weaker answer: the time ran out before a search, so this is the nearest training row of that class.",
@@ -104,6 +134,48 @@ def test_a_message_is_shown_where_it_tells_something(status, how, message, said)
     assert message_in_words(e) == said
     assert "reached" not in as_text(e, 100) + as_html(e)
     assert said in " ".join(as_text(e, 100).split())
+
+
+def test_the_printed_table_of_several_rows_marks_changes_that_the_class_does_not_need():
+    e = answer(["class", "typicality", "class", "stability"])
+    for width in (80, 160):
+        text = " ".join(as_text(e[[0, 0]], width).split())
+        assert text.count("grade 0 -> 10, score 0.25 -> 0.5, age 18 -> 16 *, ") == 2
+        assert text.endswith(
+            "* not needed for the class, but for how typical and stable the answer is, or for a rule or the like."
+        )
+    assert "*" not in as_text(answer(["class"] * 4)[[0, 0]], 160)
+
+
+def test_a_fallback_beside_answers_of_the_search_says_that_the_search_found_no_further_one():
+    x = np.random.default_rng(0).normal(size=(200, 3)).round(2)
+    forest = RandomForestClassifier(10, max_depth=3, random_state=0).fit(x, (x[:, 0] * x[:, 1] > 0).astype(int))
+    e = CounterfactualExplainer(forest, features=Features(increasing=(0,))).fit(x).explain(x[:1], n=3)
+    assert e.status[0] == "found"
+    last = e[e.status == "fallback"][-1]
+    assert len(last) == 1
+    assert message_in_words(last).startswith(NO_FURTHER)
+    assert as_text(e, 200).endswith("made from a training row of the class because the search found no further one")
+    page = " ".join(report_html(e).split())
+    assert NO_FURTHER in page
+    assert "the search along prototypes found nothing, or nothing further; the answer was made" in page
+
+
+@pytest.mark.needs("matplotlib")
+def test_the_comparison_marks_a_fallback_and_says_why_it_is_weaker():
+    from matplotlib.text import Text
+
+    message = "class yes reached on the way to a training row of that class" + FURTHER
+    first, last = answer(["class"] * 4), answer(["class"] * 4, status="fallback", message=message)
+    e = replace(
+        first[[0, 0]],
+        row=np.array([0, 0]),
+        **{name: np.concatenate([getattr(first, name), getattr(last, name)]) for name in ("status", "message")},
+    )
+    said = [" ".join(text.get_text().split()) for text in e.plot().findobj(Text)]
+    assert any(text.startswith("answer 1 yes") for text in said)
+    assert any(text.startswith("answer 2, weaker yes") for text in said)
+    assert any(NO_FURTHER in text for text in said)
 
 
 def test_the_printed_table_says_that_the_time_ran_out_and_what_a_fallback_is():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,7 @@ import pytest
 
 from cfproto_plugin import CounterfactualExplainer, Explanation, Features, SearchConfig
 from cfproto_plugin.errors import InputError
+from cfproto_plugin.report.document import _of_changes
 
 pytestmark = pytest.mark.needs("matplotlib")
 
@@ -352,6 +354,24 @@ def test_tick_labels_of_a_cohort_do_not_touch(refused, falling, rising):
     assert len(set(names)) == 20 + 4  # columns, all rows and three groups, whose values stay apart
 
 
+def test_the_title_of_a_cohort_names_columns_that_change_as_often_in_the_order_of_the_report(refused):
+    summary = refused.summary()
+    one = replace(summary.select()[0], answers=12, changed=6, share=0.5)
+
+    def said(*counts):
+        features = (replace(one, feature=f"c{i}", changed=n) for i, n in enumerate(counts))
+        return flat(title(replace(summary, features=tuple(features)).plot())).partition("; ")[2]
+
+    assert said(6, 5).startswith("“c0” changes most often, in 50 % of the answers.")
+    assert said(6, 6, 5).startswith("“c0” and “c1” change most often, in 50 % of the answers each.")
+    assert said(6, 6, 6, 6, 6).startswith("“c0” and 4 other columns change most often, in 50 % of the answers each.")
+    tied = replace(refused, counterfactual=refused.original.assign(**{"$x_1^$": 9.0, "income": 9000}))
+    tile = next(name for name, _ in _of_changes(tied) if name.startswith("of answers change"))
+    names = re.findall("“(.*?)”", tile)
+    assert len(names) == 2
+    assert names == re.findall("“(.*?)”", flat(title(tied.summary().plot())))
+
+
 def test_a_cohort_says_how_many_changes_the_class_needs(refused):
     summary = refused.summary()
     assert "class needs it in" not in texts(summary.plot())  # all of them
@@ -469,7 +489,7 @@ def test_forty_changes_with_long_names_leave_the_layout_whole():
     assert line.n_changes[0] > 30
     figure = drawn(line.plot())
     assert len(figure.axes[0].get_yticklabels()) == 20
-    assert f"{line.n_changes[0] - 20} smaller changes not shown" in flat(" ".join(texts(figure)))
+    assert f"{line.n_changes[0] - 20} more changes not shown" in flat(" ".join(texts(figure)))
     drawn(e.plot("cohort"))
     drawn(e[e.row == 0].plot())
     drawn(Explanation.from_json(line.to_json()).plot())

@@ -16,6 +16,7 @@ import pytest
 from cfproto_plugin.errors import InputError
 from cfproto_plugin.explanation import Explanation
 from cfproto_plugin.report import aligned, as_html, as_text, how_in_words, ranked, value_text, write_report
+from cfproto_plugin.report.document import report_html
 from cfproto_plugin.search.how import How
 
 FALLBACK = "class 1 reached on the way to a training row of that class"
@@ -451,9 +452,9 @@ def test_an_image_that_could_not_be_read_is_shown_all_the_same(value):
 def test_rows_that_are_no_pictures_are_listed_by_index():
     outline = Outline(as_html(explanation(np.zeros((1, 2, 2, 2, 2)), np.ones((1, 2, 2, 2, 2)))))
     assert "[0, 1, 0, 1]|0|1|" in outline.text
-    assert "smaller change" not in outline.text
+    assert "more change" not in outline.text
     outline = Outline(as_html(explanation(np.zeros((1, 2, 3, 2, 2)), np.ones((1, 2, 3, 2, 2)))))
-    assert "4 smaller changes" in outline.text
+    assert "4 more changes" in outline.text
 
 
 def test_the_report_is_one_file_with_every_row_and_a_summary(tmp_path):
@@ -468,10 +469,19 @@ def test_the_report_is_one_file_with_every_row_and_a_summary(tmp_path):
         "13|found|",
         "0.25|seconds|",
         "2|changes in a typical answer|",
-        "100 %|of answers change “weight”, more than any other|",
+        "100 %|of answers change “weight”, and as many “ratio”|",
     ):
         assert words in outline.text
     assert "config beta|0.1|config method|auto|versions numpy|2.4.6|" in outline.text
+
+
+def test_only_a_column_that_changes_more_often_than_the_others_is_said_to():
+    before, after = np.zeros((2, 6)), np.ones((2, 6))
+    tied = explanation(before, after.copy(), names=tuple("abcdef"))
+    assert "100 %|of answers change “a”, and as many each of 5 others|" in Outline(report_html(tied)).text
+    after[1, 1:] = 0
+    first = explanation(before, after, names=tuple("abcdef"))
+    assert "100 %|of answers change “a”, more than any other|" in Outline(report_html(first)).text
 
 
 def test_a_report_can_be_written_without_meta_data_and_without_rows(tmp_path):

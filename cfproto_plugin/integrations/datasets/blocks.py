@@ -21,6 +21,7 @@ from cfproto_plugin.integrations.datasets.loading import load_pyarrow
 SUFFIX = ".parquet"
 _ABOUT = b"cfproto"  # the key of what a file of answers says about itself
 _MAGIC = b"PAR1"
+_CONVERT = "convert a table first, such as pandas.read_csv('rows.csv').to_parquet('rows.parquet')"
 _PIECE = 2**20  # bytes that are read at a time
 _ANSWERS = re.compile(r"(.+)-\d{5,}-\d{8,}\.parquet", re.DOTALL)
 
@@ -51,14 +52,23 @@ class Block:
 def files_of(source: Path) -> tuple[Path, list[str]]:
     """The folder of the source, and the Parquet files below it; hidden ones and those that begin with _ are none."""
     if source.is_file():
+        if source.suffix != SUFFIX and not _begins_as_parquet(source):
+            raise InputError(
+                f"{str(source)!r} is no Parquet file, and data sets are read from Parquet only; {_CONVERT}"
+            )
         return source.parent, [source.name]
     if not source.is_dir():
         raise InputError(f"there is no file or folder {str(source)!r} to read")
     found = sorted(path.relative_to(source) for path in source.rglob(f"*{SUFFIX}") if path.is_file())
     names = [path.as_posix() for path in found if not any(part[0] in "._" for part in path.parts)]
     if not names:
-        raise InputError(f"the folder {str(source)!r} holds no file that ends in {SUFFIX}")
+        raise InputError(f"the folder {str(source)!r} holds no file that ends in {SUFFIX}; {_CONVERT}")
     return source, names
+
+
+def _begins_as_parquet(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(_MAGIC)) == _MAGIC
 
 
 def blocks_of(folder: Path, file: str, block_rows: int) -> Iterator[Block]:

@@ -52,7 +52,7 @@ function changed(line, data, live) {
   if (switches) parts.push(switches.buttons);
   if (rows.length > SHOWN_CHANGES) {
     const rest = rows.slice(SHOWN_CHANGES);
-    parts.push(folded(counted(rest.length, "smaller change"), () => table(rest)));
+    parts.push(folded(counted(rest.length, "more change"), () => table(rest)));
   }
   if (line.what_if && line.what_if.kind === "none") parts.push(el("p", { class: "note" }, line.what_if.why));
   return parts;

@@ -142,6 +142,11 @@ def summarised(explanation: Explanation, by: Any = None) -> Summary:
     return Summary(tuple(records), tuple(features), None if groups is None else groups.name)
 
 
+def changed_columns(explanation: Explanation) -> list[FeatureRecord]:
+    """The columns that change in any line, in the order of `Summary`; none for images."""
+    return _features(explanation, np.arange(len(explanation)), _changes_by_line(explanation), "", "")
+
+
 def _classes(explanation: Explanation) -> Groups:
     """What the model says of the row of each line; rows that it could not read have none."""
     named = explanation.class_name if explanation.class_names else lambda label: label

@@ -33,6 +33,11 @@ _PURPOSES = (
 )
 
 
+def most_often(features: Sequence[FeatureRecord]) -> list[FeatureRecord]:
+    """Those that no other column is changed more often than, in their order."""
+    return [record for record in features if record.changed == features[0].changed]
+
+
 def summary_text(summary: Summary) -> str:
     """The groups, what they say about `by`, and the features that change most often."""
     parts = [title(summary), *aligned([_GROUP_HEADS, *_group_cells(summary)], right=(1, 2, 3, 5))]

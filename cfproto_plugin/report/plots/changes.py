@@ -10,7 +10,7 @@ import numpy as np
 from cfproto_plugin.helpers.kinds import cells_of
 from cfproto_plugin.report.plots import canvas as c
 from cfproto_plugin.report.plots.lanes import Lane, category_lane, number_lane
-from cfproto_plugin.report.purposes import names_by_purpose, only_for
+from cfproto_plugin.report.purposes import MARK, names_by_purpose, only_for
 from cfproto_plugin.report.ranking import number_of, ranked, scales_of, size_of
 from cfproto_plugin.report.sentences import as_sentence
 from cfproto_plugin.report.words import counted, feature_name, percent, value_text
@@ -24,7 +24,6 @@ _SHOWN = 20
 _ROW, _FRAME = 0.40, 1.75  # inches of a change, and of what is above and below
 _LANE = 4.2  # inches
 _VALUE = 22  # characters
-_MARK = " *"  # of a change that the class does not need
 
 
 def plot_changes(line: Explanation, source: Source | None, figure: Any = None) -> Any:
@@ -34,7 +33,7 @@ def plot_changes(line: Explanation, source: Source | None, figure: Any = None) -
         return c.no_picture(figure, f"Row {line.row[0]}: {_nothing(line)}", as_sentence(line))
     shown, scales = changes[:_SHOWN], scales_of(line)
     lanes = _lanes(line, shown, source)
-    names = [feature_name(change) + _MARK * bool(only_for(change)) for change in shown]
+    names = [feature_name(change) + MARK * bool(only_for(change)) for change in shown]
     texts = [_values(change, size_of(change, scales) if scales is not None else 0.0) for change in shown]
     typical = [] if lanes is None else [lane.typical for lane in lanes]
     widths = [_LANE, c.inches(texts) * 1.1, *([c.inches([*typical, " " * 24])] if typical else [])]
@@ -88,7 +87,7 @@ def _caption(line: Explanation, hidden: int, lanes: list[Lane] | None) -> str:
         parts.append("Each line has its own scale.")
     if purposes := names_by_purpose(line):
         parts.append(f"* Without these the model says “{new}” too. They change for another reason: {purposes}.")
-    return " ".join([*parts, *([f"{counted(hidden, 'smaller change')} not shown."] if hidden else [])])
+    return " ".join([*parts, *([f"{counted(hidden, 'more change')} not shown."] if hidden else [])])
 
 
 def _lanes(line: Explanation, changes: list[Change], source: Source | None) -> list[Lane] | None:

@@ -5,16 +5,28 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from cfproto_plugin.report.cohorts.wording import FEW, comparison, few, needed, number, tells_purposes, typical_change
+from cfproto_plugin.report.cohorts.wording import (
+    FEW,
+    comparison,
+    few,
+    most_often,
+    needed,
+    number,
+    tells_purposes,
+    typical_change,
+)
 from cfproto_plugin.report.plots import canvas as c
-from cfproto_plugin.report.words import counted, percent
+from cfproto_plugin.report.words import both, counted, percent
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cfproto_plugin.report.cohorts.summary import FeatureRecord, GroupRecord, Summary
 
 _FEATURES, _GROUPS = 20, 20
 _ROW, _FRAME, _PANEL = 0.36, 2.3, 3.4  # inches
 _LABEL = 0.5  # inches that a percentage takes on the axis, and the space beside it
+_NAMED = 3  # columns that change as often as each other
 _FARED = "rows, without an answer"
 _NEEDED = "class needs it in"
 
@@ -69,10 +81,19 @@ def _title(summary: Summary) -> str:
     have = "has" if 1 in {found, every.rows} else "have"
     title = f"{found:,} of {counted(every.rows, 'row')} {have} a counterfactual"
     if features:
-        first = features[0]
-        title += f"; “{c.shortened(first.feature)}” changes most often, in {percent(first.share)} of them"
+        title += f"; {_most_often(features)}"
     said = comparison(summary)
     return f"{title}. {said}" if said else f"{title}."
+
+
+def _most_often(features: Sequence[FeatureRecord]) -> str:
+    """`“a” changes most often, in 50 % of the answers`; columns that change as often are named or counted."""
+    first = most_often(features)
+    names = [f"“{c.shortened(record.feature)}”" for record in first]
+    if len(names) > _NAMED:
+        names = [names[0], counted(len(names) - 1, "other column")]
+    verb, each = ("changes", "") if len(names) == 1 else ("change", " each")
+    return f"{both(names)} {verb} most often, in {percent(first[0].share)} of the answers{each}"
 
 
 def _caption(summary: Summary, hidden: tuple[int, int], features: tuple[FeatureRecord, ...], *, by_group: bool) -> str:

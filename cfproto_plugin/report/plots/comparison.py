@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cfproto_plugin.report.notes import weakness
 from cfproto_plugin.report.plots import canvas as c
-from cfproto_plugin.report.purposes import only_for
+from cfproto_plugin.report.purposes import MARK, OTHER, only_for
 from cfproto_plugin.report.ranking import CATEGORY, ranked, scales_of, size_of
 from cfproto_plugin.report.words import counted, percent, value_text
 
@@ -20,7 +21,6 @@ _ROW, _FRAME, _ANSWER, _NAMES = 0.36, 2.2, 1.75, 3.0  # inches
 _LONG, _VALUE = 15, 23  # characters
 _FULL = 2.0  # standard deviations of the darkest cell
 _SIGNS = {"▲": "a number rises", "▼": "a number falls", "≠": "another category, or a value in place of a missing one"}
-_OTHER = "* not needed for the class, but for how typical and stable the answer is, or for a rule."
 _DARKEST = 0.38  # of black: text on it can still be read
 
 
@@ -42,12 +42,13 @@ def plot_comparison(explanation: Explanation, figure: Any = None) -> Any:
         _write(axes, 0, y, value_text(before))
         for x, each in enumerate(changes, start=1):
             _cell(axes, x, y, each.get(name), scales)
+    weaker = sorted({text for line in lines if (text := weakness(line))})
     heads = ["as it is", *(_head(number, line) for number, line in enumerate(lines, start=1))]
     axes.set_xticks(range(len(heads)), heads, fontsize=c.SMALL)
     axes.xaxis.tick_top()
     axes.set_xlim(-0.5, len(heads) - 0.5)
     hidden = len(names) - len(shown), len(explanation) - len(lines)
-    c.entitle(figure, _title(explanation, len(names)), _caption(hidden, _marks(shown, changes, scales)))
+    c.entitle(figure, _title(explanation, len(names)), _caption(hidden, _marks(shown, changes, scales), weaker))
     return c.finish(figure)
 
 
@@ -73,7 +74,7 @@ def _cell(axes: Any, x: int, y: int, change: Change | None, scales: dict[str, fl
     shade = str(1 - _DARKEST * max(part, 0.15))
     axes.add_patch(Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, facecolor=shade, edgecolor=c.INK, lw=0.6))
     sign = _sign(size)
-    _write(axes, x, y, value_text(change.after) + " *" * bool(only_for(change)), f"{sign} ")
+    _write(axes, x, y, value_text(change.after) + MARK * bool(only_for(change)), f"{sign} ")
 
 
 def _write(axes: Any, x: int, y: int, text: str, sign: str = "") -> None:
@@ -88,7 +89,8 @@ def _head(number: int, line: Explanation) -> str:
     label = c.shortened(line.class_name(line.counterfactual_class[0]), 16)
     proba = percent(float(line.new_class_proba[1][0]))
     changes = counted(int(line.n_changes[0]), "change")
-    return f"answer {number}\n{label}, {proba}\n{changes}\ndistance {line.distance[0]:.3g}"
+    weaker = ", weaker" * bool(weakness(line))
+    return f"answer {number}{weaker}\n{label}, {proba}\n{changes}\ndistance {line.distance[0]:.3g}"
 
 
 def _title(explanation: Explanation, columns: int) -> str:
@@ -116,12 +118,13 @@ def _sign(size: float) -> str:
     return "≠" if not size else "▲" if size > 0 else "▼"
 
 
-def _caption(hidden: tuple[int, int], marks: set[str]) -> str:
+def _caption(hidden: tuple[int, int], marks: set[str], weaker: Sequence[str]) -> str:
     """What the cells and the marks that occur mean."""
     signs = ", ".join(f"{sign} {text}" for sign, text in _SIGNS.items() if sign in marks)
     how = f"Framed cells are the values that an answer changes: {signs}; the darker, the larger the change"
     how += " in standard deviations." if marks & {"▲", "▼"} else "."
     how += " A dot: the value stays." if "·" in marks else ""
-    how += f" {_OTHER}" if "*" in marks else ""
+    how += f" {OTHER}" if "*" in marks else ""
+    how = " ".join([how, *weaker])
     names = [counted(n, noun) for n, noun in zip(hidden, ("column", "further answer"), strict=True) if n]
     return f"{how} Not shown: {' and '.join(names)}." if names else how

@@ -56,9 +56,9 @@ def _rounds(judge: Judge, clock: Clock, points: Points, splits: Splits | None) -
     active, late = np.flatnonzero(~waits), np.flatnonzero(waits)  # a coarse round has no moves for rows themselves
     for number in range(tuning.rounds):
         active = _best_of_row(points, active, tuning.kept[min(number, len(tuning.kept) - 1)])
-        if number == 1 or not len(active):
-            active, late = np.sort(np.concatenate([active, late])), late[:0]
-        if not len(active) or clock.is_over():
+        if number == 1:
+            active = np.sort(np.concatenate([active, late]))
+        if clock.is_over() or not (len(active) or (number == 0 and len(late))):
             return
         before, limit = points.rank, points.cheapest()
         moves = 8 * points.table.shape[1]  # some eight in every column
@@ -182,8 +182,10 @@ def best_pairs(cost: Array, effect: Array, margin: Array, slack: tuple[float, ..
 
 def _efficient(saved: Array, gain: Array) -> Array:
     """The moves (p, S) of saved and gain (p, M) than which none saves more and adds as much margin; -1 for no more."""
-    order = np.argsort(-np.where((gain > 0) | (saved > 0), gain, -np.inf), axis=1)
-    saving = np.take_along_axis(np.where((gain > 0) | (saved > 0), saved, -np.inf), order, axis=1)
+    useful = (gain > 0) | (saved > 0)
+    saved, gain = (np.where(useful, part, -np.inf) for part in (saved, gain))
+    order = np.lexsort((-saved, -gain), axis=1)
+    saving = np.take_along_axis(saved, order, axis=1)
     more = np.ones(saved.shape, dtype=bool)
     more[:, 1:] = saving[:, 1:] > np.maximum.accumulate(saving, axis=1)[:, :-1]
     more &= np.isfinite(saving)

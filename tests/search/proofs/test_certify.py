@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -9,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 from cfproto_plugin import CounterfactualExplainer, Explanation, Features, SearchConfig
 from cfproto_plugin.errors import ConfigError, InputError
@@ -90,7 +93,37 @@ def test_an_infeasible_row_is_proved_to_be_so():
     none = e.status == "infeasible"
     assert none.any()
     assert np.isposinf(e.lower_bound[none]).all()
-    assert all("proved: no row that keeps vary has class" in message for message in e.message[none])
+    message, sentence = e[none].message[0], e[none].sentence(0)
+    assert re.fullmatch(
+        r"proved: no row that keeps vary and stays inside the ranges of the training rows has class \d( or \d)*; "
+        r"relax vary or give wider ranges \(Features\(ranges=...\)\)",
+        message,
+    )
+    assert re.match(r"The model says \d; it is proved that no row that keeps vary and stays inside", sentence)
+    assert ":" not in sentence
+
+
+def test_ranges_of_the_training_rows_that_forbid_the_class_are_named_and_wider_ones_admit_it():
+    few = X[X[:, 2] < 0]
+    model = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, (X[:, [0, 2]] > 1).any(axis=1).astype(int))
+
+    row = few[few[:, 0] < 0][:1]
+
+    def message(features, search):
+        return explainer(search, features, model, few).explain(row).message[0]
+
+    within = "keeps vary and stays inside the ranges of the training rows"
+    optimal, near = SearchConfig.close(certify="optimal"), SearchConfig.close()
+    assert within in message(Features(vary=(2,)), optimal)
+    searched = message(Features(vary=(2,)), near)
+    assert searched.startswith("no point of the search that keeps the rules and the ranges of the training rows had")
+    assert searched.endswith("relax vary or give wider ranges (Features(ranges=...))")
+    certificate = explainer(near, Features(vary=(2,)), model, few).certificate(row)
+    assert within in certificate.message[0]
+    declared = message(Features(vary=(2,), ranges={2: (-10, few[:, 2].max())}), optimal)
+    assert "no row that keeps vary and ranges has class" in declared
+    assert declared.endswith("relax vary or ranges")
+    assert message(Features(vary=(2,), ranges={2: (-10, 10)}), optimal).startswith("class 1 reached")
 
 
 def test_floors_are_left_out_of_the_bound_and_the_message_says_so():
