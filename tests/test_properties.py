@@ -167,6 +167,8 @@ def fine(case, name, own, value):
     low, high = limits(case, name, own)
     if value != value:  # noqa: PLR0124 NaN
         return same
+    if own != own and name in {*case.rules["increasing"], *case.rules["decreasing"]}:  # noqa: PLR0124 it stays missing
+        return False
     step = step_of(case, name)
     on_grid = same or not step or abs(value / step - round(value / step)) <= GRID * max(1, abs(value / step))
     return low <= value <= high and on_grid and (same or name not in case.rules["immutable"])
