@@ -34,7 +34,7 @@ PRESETS: dict[str, dict[str, Any]] = {  # settings that go together, by the name
     },
     "few": {"few_changes": 3.0},
     "typical": {"theta": 5.0, "few_changes": 0.0},
-    "stable": {"noise": 0.4, "min_confidence": 0.4, "strict": False},
+    "stable": {"noise": 0.4, "min_stability": 0.9, "min_confidence": 0.4, "strict": False},
 }
 
 
@@ -62,16 +62,16 @@ class SearchConfig:
     polish: whether what the method found is improved on the same objective. None is True for tables searched by the
         path, else False.
     max_changes: the most columns that may differ. few_changes: what each changed column costs beside its distance, in
-        units of beta·L1 + L2; None is 0.3 for tables searched by the path if the model splits columns, as trees do, 1
+        units of beta·L1 + L2; None is 0.4 for tables searched by the path if the model splits columns, as trees do, 1.5
         for tables if it does not and would change all of them a little, else 0. min_proba: the least probability of the
         new class.
     min_typicality: the least share of the new class's training rows that are at least as isolated among their like as
         the counterfactual is among them, or that of the row in its own class if that is less. min_stability: the least
         share of copies with noise that keep the new class; noise: theirs, in standard deviations of the training data.
         min_confidence: the least share of training rows of whose class the model is at most as sure as of the new class
-        of the counterfactual; None is 0. The three are rules if given. None is 0.1 and 0.9 for the others on tables
-        searched by the path, as a wish: a row that cannot reach them gets the answer that comes nearest to them. 0 is
-        off, and so is None elsewhere. strict: False makes wishes of those that are given, too, and True rules of all.
+        of the counterfactual. The three are rules if given. None is 0.1, 0.75 and 0.01 on tables searched by the path,
+        as a wish: a row that cannot reach them gets the answer that comes nearest to them. 0 is off, and so is None
+        elsewhere. strict: False makes wishes of those that are given, too, and True rules of all.
     certify: for models of trees: "bound" adds a lower bound of the objective to every answer, below which there is no
         admissible counterfactual; "optimal" goes on until the answer is proved to be the best, replaces it by a better
         one where there is one, and ends with the time budget, or after a minute a row.

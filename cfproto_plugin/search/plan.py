@@ -11,8 +11,8 @@ from cfproto_plugin.config import SearchConfig
 from cfproto_plugin.errors import ConfigError
 
 # For tables searched by the path, unless the user says otherwise
-FEW_CHANGES, FEW_CHANGES_WITHOUT_SPLITS = 0.3, 1.0
-TYPICALITY, STABILITY = 0.1, 0.9
+FEW_CHANGES, FEW_CHANGES_WITHOUT_SPLITS = 0.4, 1.5
+TYPICALITY, STABILITY, CONFIDENCE = 0.1, 0.75, 0.01
 BETA, LATENT_BETA = 0.1, 1.0  # weight of L1: the paper's, and that of the path of an encoder
 _ITERATION_ONLY = ("c_steps", "max_iterations", "learning_rate", "momentum", "clip")
 
@@ -86,7 +86,7 @@ def make_plan(config: SearchConfig, situation: Situation) -> Plan:
         _few_changes(config, situation) if on_table or config.few_changes else 0.0,
         _floor(TYPICALITY * on_table, config.min_typicality, config.strict),
         _floor(STABILITY * on_table, config.min_stability, config.strict),
-        _floor(0.0, config.min_confidence, config.strict),
+        _floor(CONFIDENCE * on_table, config.min_confidence, config.strict),
     )
     _refuse_unused(config, plan, situation)
     return plan
