@@ -28,7 +28,7 @@ def first_look(model: SearchModel, given: Given, known: Fingerprint) -> tuple[An
     of the call.
     """
     errors = dict(given.errors)
-    rows = np.setdiff1d(np.arange(len(given)), list(errors))
+    rows = np.setdiff1d(np.arange(len(given)), list(errors)) if errors else np.arange(len(given))
     asked = _asked(model, given, rows, known)
     answer = Answer(np.full((len(given), model.n_classes), np.nan), np.full(len(given), -1))
     for at, (proba, decision) in asked.parts:
@@ -58,8 +58,10 @@ def without_code(
         "autoencoder": guide.autoencoder if guide.plan.gamma else None,
     }
     for name, model in used.items():
+        if model is None:
+            continue
         rows = np.setdiff1d(np.arange(len(given)), [*known, *errors])
-        if model is None or not len(rows):
+        if not len(rows):
             continue
         x = given.table[rows].reshape(-1, *shape)
         asked = ask(lambda at, model=model, x=x: np.asarray(model.predict(x[at])), len(rows), _FAILING)  # type: ignore[misc]

@@ -25,7 +25,8 @@ def measured(
         more = looked_at_next(moves, effect, known, points.cost[active])
         effect[more] = _effect(judge, points, active, moves, more)
         known |= more
-        values, cost, off = (np.where(known, part, part[..., :1]) for part in moves[:3])
+        values, cost = (np.where(known, part, part[..., :1]) for part in (moves.values, moves.cost))
+        off = None if moves.off is None else np.where(known, moves.off, moves.off[..., :1])
         moves = Moves(values, cost, off, moves.fresh & known)
     return moves, effect, _best_single(moves, effect, points.margin[active])
 
