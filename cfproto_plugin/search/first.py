@@ -30,7 +30,9 @@ def first_look(model: SearchModel, given: Given, known: Fingerprint) -> tuple[An
     errors = dict(given.errors)
     rows = np.setdiff1d(np.arange(len(given)), list(errors)) if errors else np.arange(len(given))
     asked = _asked(model, given, rows, known)
-    answer = Answer(np.full((len(given), model.n_classes), np.nan), np.full(len(given), -1))
+    dtypes = [proba.dtype for _, (proba, _) in asked.parts]  # kept: a margin is to be the same as in the search
+    proba = np.full((len(given), model.n_classes), np.nan, dtype=np.result_type(np.float32, *dtypes))
+    answer = Answer(proba, np.full(len(given), -1))
     for at, (proba, decision) in asked.parts:
         answer.proba[rows[at]] = proba
         answer.label[rows[at]] = Answer.of(proba, decision).label
