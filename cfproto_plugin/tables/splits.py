@@ -83,6 +83,16 @@ class Splits:
             axis=-1,
         )
 
+    @property
+    def are_exact(self) -> bool:
+        """Whether it is known on which side of a split every number lies."""
+        return self._equal_left is not None and self._dtype is not None
+
+    def is_between(self, start: Array, end: Array) -> Array:
+        """Whether a split lies between two values of a column: (..., A). A missing value is on a side of its own."""
+        below = self._below(np.array([start, end]))
+        return np.asarray((below[0] != below[1]) | np.isnan(start) | np.isnan(end))
+
     def _across(self, start: Array, end: Array, from_start: Array, from_end: Array, most: int, every: int = 1) -> Array:
         """The values of `across`, one of `every`; from_start, from_end: (..., A) how many splits lie below the two."""
         low = np.minimum(from_start, from_end)

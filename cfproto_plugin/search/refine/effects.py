@@ -16,12 +16,12 @@ def measured(
 ) -> tuple[Moves, Array, Array]:
     """The moves that were measured, what each (p, A, V) adds to the margin, and the choice (p, 1, A) of the best one.
 
-    Moves that were not measured stay where they are.
+    Moves that were not measured stay where they are, unless it is known from the splits that they do nothing.
     """
     effect, first = np.zeros(moves.cost.shape), looked_at_first(judge, moves, splits)
     effect[first] = _effect(judge, points, active, moves, first)
     known = ~moves.fresh | first
-    if not known.all():
+    if splits is None and not known.all():
         more = looked_at_next(moves, effect, known, points.cost[active])
         effect[more] = _effect(judge, points, active, moves, more)
         known |= more

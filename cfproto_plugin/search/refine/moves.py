@@ -67,7 +67,16 @@ def moves_of(judge: Judge, points: Points, active: Array, splits: Splits | None,
 
 
 def looked_at_first(judge: Judge, moves: Moves, splits: Splits | None) -> Array:
-    """Which moves (p, A, V) are measured first: all, or in a sparing search some, and all categories."""
+    """Which moves (p, A, V) are measured first: all, or in a sparing search some, and all categories.
+
+    Not those back to the original value that cross no split: it is known that they do nothing.
+    """
+    if splits is not None and splits.are_exact:
+        acts = splits.is_between(moves.values[..., CURRENT], moves.values[..., ORIGINAL])
+        acts[:, list(judge.space.embeddings)] = True
+        first = moves.fresh.copy()
+        first[..., ORIGINAL] &= acts
+        return np.asarray(first)
     if not judge.task.tuning.sparing or splits is not None or moves.cost.shape[2] <= max(_FIRST):
         return moves.fresh
     first = np.zeros(moves.cost.shape[1:], dtype=bool)
