@@ -2,8 +2,9 @@
 
 20 Gaussian columns, a logistic regression, default settings, one thread; each line from a process of its own.
 `before_gb` is what the process holds when the call begins, `peak_gb` the most during the call, `rows_gb` the rows and
-what is returned for them, and `search_gb` what is left of the difference: it does not grow with the rows, which are
-searched in portions. `bar` is how often the progress bar was written, `last` what it said at last.
+the arrays that are returned for them, and `search_gb` what is left of the difference. Rows are searched in portions;
+what still grows with their number are messages, records of how each was found, and arrays on their way to the result.
+`bar` is how often the progress bar was written, `last` what it said at last.
 """
 
 from __future__ import annotations

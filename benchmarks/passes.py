@@ -5,6 +5,9 @@ the search asks of the network is recorded: a forward and a backward pass for ev
 iterates that are checked. Then the same passes run without the search, on tensors that are there already: in PyTorch
 as `model(rows)` and `torch.autograd.grad`, in Keras as one compiled function that returns the output and the gradient,
 and one that returns the output. Both run in turn in one process; `ratio` is the median of `repeats` pairs. One thread.
+
+A small `Sequential` of stock layers has its gradients computed in NumPy, which takes less than autograd's bare passes.
+A module with a forward method of its own is asked itself at every step.
 """
 
 from __future__ import annotations
@@ -53,9 +56,25 @@ def measure() -> list[dict[str, Any]]:
     models = {
         "PyTorch, evaluation mode": (networks.in_torch(layers).eval(), bare_torch),
         "PyTorch, training mode": (networks.in_torch(layers).train(), bare_torch),
+        "PyTorch, a forward method of its own": (_with_own_forward(networks.in_torch(layers)), bare_torch),
         "Keras on TensorFlow": (networks.in_keras(layers), bare_keras),
     }
     return [_line(name, model, bare, x, train) for name, (model, bare) in models.items()]
+
+
+def _with_own_forward(inner: Any) -> Any:
+    """The network in a module about which nothing is known."""
+    import torch
+
+    class Own(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = inner
+
+        def forward(self, rows: Any) -> Any:
+            return self.inner(rows)
+
+    return Own().eval()
 
 
 def _line(

@@ -119,5 +119,5 @@ def _misses_floors(model: SearchModel, rows: Rows, lines: Lines, at: Array) -> A
 
 def _task(lines: Lines, at: Array, rows: Rows, space: FeatureSpace) -> Task:
     """What is asked of lines (m,), whose rows these are."""
-    fitted, own = lines.fitted, lines.answer.label[at]
-    return Task(rows, lines.allowed[at], lines.group[at], own, space, fitted.config, fitted.tuning)
+    fitted, (proba, own) = lines.fitted, (part[at] for part in lines.answer)
+    return Task(rows, lines.allowed[at], lines.group[at], own, space, fitted.config, fitted.tuning, proba=proba)

@@ -95,12 +95,12 @@ def _needed_for(lines: Lines) -> Array:
     columns, order = lines.fitted.space.columns, lines.given.order
     if len(columns.shape) > 1:
         return nothing_known((len(lines.group), 0))
-    found = nothing_known((len(lines.group), columns.shape[0]))
+    places = np.full(columns.shape[0], -1)
     for at, attribute in enumerate(columns.attributes):
-        found[:, attribute.sources] = lines.needed[:, [at]]
-    if columns.names is None or order is None:
-        return found
-    return found[:, [columns.names.index(name) for name in order]]
+        places[list(attribute.sources)] = at
+    if columns.names is not None and order is not None:
+        places = places[[columns.names.index(name) for name in order]]
+    return np.asarray(lines.needed[:, places])
 
 
 def _named(classes: Array, columns: Array) -> Array:

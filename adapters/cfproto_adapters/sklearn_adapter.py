@@ -23,7 +23,7 @@ from cfproto_plugin.errors import InputError, ModelError, NotFittedError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cfproto_adapters.sklearn_parts.gradients import Chain
+    from cfproto_adapters.numpy_chain import Chain
     from cfproto_plugin.protocols import Array, Pullback, Role, TreeEnsemble
 
     Function = Callable[[Any], Array]

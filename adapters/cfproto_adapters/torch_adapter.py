@@ -6,11 +6,12 @@ import itertools
 import threading
 import weakref
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from cfproto_adapters.files import TORCH
+from cfproto_adapters.torch_parts.dense import DenseChain, dense_chain
 from cfproto_plugin import AdapterSpec, hookimpl
 from cfproto_plugin.errors import ModelError
 from cfproto_plugin.helpers import Meaning, NetworkAdapter, Output, logits_of
@@ -62,13 +63,21 @@ class TorchAdapter(NetworkAdapter):
         return self._module.session()
 
 
+class _Settled(NamedTuple):
+    """What is remembered in a session."""
+
+    modules: list[Any]  # all of the model
+    first: Any  # its first floating parameter or buffer
+    chain: DenseChain | None  # computes its gradients, if it is a small dense network
+
+
 class TorchNetwork:
     """A module as a function of NumPy arrays."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
         self._taken: dict[tuple[str, Any], Any] = {}  # dtype of the question, by those of rows and parameters
-        self._sessions, self._settled = 0, None  # type: tuple[int, tuple[list[Any], Any] | None]
+        self._sessions, self._settled = 0, None  # type: tuple[int, _Settled | None]
         self.name = type(model).__name__
 
     def __getstate__(self) -> dict[str, Any]:
@@ -77,11 +86,11 @@ class TorchNetwork:
 
     @contextmanager
     def session(self) -> Iterator[None]:
-        """Hold evaluation mode, and remember the modules and the first parameter, until the last session ends."""
+        """Hold evaluation mode, and remember what does not change meanwhile, until the last session ends."""
         with evaluation(self._modules()):
-            first = self._first()
+            settled = _Settled(list(self._modules()), self._first(), dense_chain(self._model))
             with _modes:
-                self._sessions, self._settled = self._sessions + 1, (list(self._modules()), first)
+                self._sessions, self._settled = self._sessions + 1, settled
             try:
                 yield
             finally:
@@ -99,6 +108,9 @@ class TorchNetwork:
     def vjp(self, x: Array) -> tuple[Array, Pullback]:
         import torch
 
+        chain = None if self._settled is None else self._settled.chain
+        if chain is not None and chain.takes(x):
+            return chain.vjp(x)
         leaf, scores, modules = self._graph(x)
         if not scores.requires_grad:
             raise self._no_gradient()
@@ -139,7 +151,7 @@ class TorchNetwork:
     def _evaluation(self, modules: Iterable[Any] | None = None) -> AbstractContextManager[list[Any]]:
         """Evaluation mode of the modules, by default all; there is nothing to do in a session that nobody disturbs."""
         settled = self._settled
-        if settled is not None and not any(module.training for module in settled[0]):
+        if settled is not None and not any(module.training for module in settled.modules):
             return _NOTHING_SWITCHED
         return evaluation(self._modules() if modules is None or settled is not None else modules)
 
@@ -147,7 +159,7 @@ class TorchNetwork:
         """The first floating parameter or buffer, None if there is none."""
         settled = self._settled
         if settled is not None:
-            return settled[1]
+            return settled.first
         tensors = itertools.chain(self._model.parameters(), self._model.buffers())
         first = next((tensor for tensor in tensors if tensor.is_floating_point()), None)
         if first is not None and first.device.type == "meta":

@@ -31,8 +31,8 @@ def softmax(logits: Array) -> Array:
 def two_columns(positive: Array) -> Array:
     """Turn the probability of the second class, (n,) or (n, 1), into the (n, 2) of a classifier."""
     columns = np.empty((len(positive), 2), dtype=positive.dtype)
-    columns[:, 1] = positive.reshape(-1)
-    np.subtract(1, columns[:, 1], out=columns[:, 0])
+    columns[:, 1] = flat = positive.reshape(-1)
+    columns[:, 0] = 1 - flat
     return columns
 
 

@@ -84,7 +84,11 @@ class Pace:
         """Measure a call of so many rows."""
         start = time.perf_counter()
         yield
-        self._of_a_row = max((time.perf_counter() - start) / max(rows, 1), _LEAST_SECONDS)
+        self.note(rows, time.perf_counter() - start)
+
+    def note(self, rows: int, seconds: float) -> None:
+        """Take note of what a call of so many rows took."""
+        self._of_a_row = max(seconds / max(rows, 1), _LEAST_SECONDS)
 
 
 class Clock:

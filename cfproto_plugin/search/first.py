@@ -28,9 +28,11 @@ def first_look(model: SearchModel, given: Given, known: Fingerprint) -> tuple[An
     of the call.
     """
     errors = dict(given.errors)
-    rows = np.setdiff1d(np.arange(len(given)), list(errors))
+    rows = np.setdiff1d(np.arange(len(given)), list(errors)) if errors else np.arange(len(given))
     asked = _asked(model, given, rows, known)
-    answer = Answer(np.full((len(given), model.n_classes), np.nan), np.full(len(given), -1))
+    dtypes = [proba.dtype for _, (proba, _) in asked.parts]  # kept: a margin is to be the same as in the search
+    proba = np.full((len(given), model.n_classes), np.nan, dtype=np.result_type(np.float32, *dtypes))
+    answer = Answer(proba, np.full(len(given), -1))
     for at, (proba, decision) in asked.parts:
         answer.proba[rows[at]] = proba
         answer.label[rows[at]] = Answer.of(proba, decision).label
@@ -58,8 +60,10 @@ def without_code(
         "autoencoder": guide.autoencoder if guide.plan.gamma else None,
     }
     for name, model in used.items():
+        if model is None:
+            continue
         rows = np.setdiff1d(np.arange(len(given)), [*known, *errors])
-        if model is None or not len(rows):
+        if not len(rows):
             continue
         x = given.table[rows].reshape(-1, *shape)
         asked = ask(lambda at, model=model, x=x: np.asarray(model.predict(x[at])), len(rows), _FAILING)  # type: ignore[misc]

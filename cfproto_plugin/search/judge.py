@@ -35,10 +35,13 @@ def margin_of(
     may be from the model's own. Where all classes are allowed, it is the largest probability.
     """
     least = kappa + noise
-    if proba.shape[1] == 2 and sure is None and not allowed.all(axis=1).any():  # noqa: PLR2004 one is allowed
-        margin = proba[:, 0] - proba[:, 1]
-        margin = np.where(allowed[:, 0], margin, -margin) - least
-        return margin if least else np.where((margin == 0) & allowed[:, 0], _LEAST, margin)
+    if proba.shape[1] == 2 and sure is None and not (allowed[:, 0] & allowed[:, 1]).any():  # noqa: PLR2004
+        margin = proba[:, 0] - proba[:, 1]  # one of the two is allowed
+        margin = np.where(allowed[:, 0], margin, -margin)
+        if least:
+            return np.asarray(margin - least)
+        margin[(margin == 0) & allowed[:, 0]] = _LEAST
+        return margin
     inside = np.where(allowed, proba, -np.inf).max(axis=1)
     outside = np.where(allowed, -np.inf, proba).max(axis=1)
     margin = inside - np.where(np.isinf(outside), 0, outside) - least
@@ -175,7 +178,8 @@ class Judge:
             return np.where(np.isnan(margin), _FAILED, margin)
         sure = self.sure if wish else self.task.least
         margin = margin_of(proba, allowed, self._config.kappa, sure, lead, error)
-        margin = np.where(np.isnan(margin), _FAILED, margin)
+        failed = np.isnan(margin)
+        margin = np.where(failed, _FAILED, margin) if failed.any() else margin
         if decision is None:
             return margin
         margin = np.where(decision < 0, _FAILED, margin)

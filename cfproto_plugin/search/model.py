@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -272,8 +273,8 @@ class SearchModel:
     def _rows(self, table: Array, x: Array | None, *, floats: bool = False) -> Callable[[Array], Any]:
         """Some (m,) of the rows (n, A), as the model takes them."""
         given, columns = self.given, self.space.columns
-        if x is None or given is None:
-            return lambda at: columns.to_model(table[at], floats=floats)
+        if x is None or given is None:  # what is asked about are different rows in order: as many are all of them
+            return lambda at: columns.to_model(table if len(at) == len(table) else table[at], floats=floats)
         return lambda at: given.for_model(table[at], x[at])
 
     def _proba(
@@ -296,8 +297,9 @@ class SearchModel:
         start = 0
         while start < n or not found:
             part = np.arange(start, min(n, start + self.pace.rows(self.most_rows)))
-            with self.pace.timed(len(part)):
-                found.append(call(part))
+            begun = time.perf_counter()
+            found.append(call(part))
+            self.pace.note(len(part), time.perf_counter() - begun)
             start += len(part)
         return found[0] if len(found) == 1 else np.concatenate(found)
 
@@ -322,5 +324,12 @@ class SearchModel:
     def _call(self, rows: Any, function: Callable[[Any], Array]) -> Array:
         """Probabilities (n, k) of rows for the model; NaN in all columns where one is NaN or infinite."""
         n = len(rows)
-        with self._asked(n):
-            return checked_proba(function(rows), n, self._n_classes, self._adapted)
+        if self.gone is not None:
+            raise self.gone
+        self._count(n)
+        try:
+            found = function(rows)
+        except ModelGoneError as error:
+            self.gone = error
+            raise
+        return checked_proba(found, n, self._n_classes, self._adapted)

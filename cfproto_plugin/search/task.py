@@ -41,6 +41,7 @@ class Task:
     others: Others | None = None
     least: Array | None = None  # (k,) the probability that an answer of every class must have; None for none
     wished: Array | None = None  # (k,) that it should have; None if there is no such wish
+    proba: Array | None = None  # (n, k) what the model itself said of the rows, if they were asked about
     lead: Array | None = None  # (n, D) points whose nearest prototypes lead the search, in place of those of the rows
 
     @property
@@ -90,6 +91,7 @@ class Task:
             allowed=self.allowed[lines],
             group=self.group[lines],
             label=self.label[lines],
+            proba=None if self.proba is None else self.proba[lines],
             config=config,
             intervals=None if self.intervals is None else self.intervals.take(lines),
             others=None if self.others is None else self.others.take(lines),

@@ -37,7 +37,7 @@ class Typicality:
     def __call__(self, z: Array, labels: Array) -> Array:
         """The share (m,) of the class's rows that are at least as isolated as points z (m, D); NaN in tiny classes."""
         found = np.full(len(z), np.nan)
-        for label in np.unique(labels).tolist():
+        for label in set(labels.tolist()):
             if label in self.classes:
                 at = labels == label
                 found[at] = self.classes[label].typicality(z[at].astype(float))

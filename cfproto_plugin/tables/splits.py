@@ -37,6 +37,7 @@ class Splits:
         self._sides = np.array([np.nextafter(single, np.float32(end)) for end in (-np.inf, np.inf)], dtype=float)
         if grid is not None and grid.stepped:
             self._sides = self._on_grid(grid)
+        self._flat_sides = self._sides.ravel()
 
     def on(self, grid: Grid) -> Splits:
         """The same splits for columns that hold other numbers."""
@@ -60,27 +61,63 @@ class Splits:
         """
         if not len(self.values):
             return np.repeat(end[..., None], most, axis=-1)
-        low, high = self._below(np.array([np.minimum(start, end), np.maximum(start, end)]))
-        count = high - low
-        at = low[..., None] + np.arange(most) * count[..., None] // most
-        beyond = self._sides[(end > start).view(np.int8)[..., None], np.minimum(at, len(self.values) - 1)]
+        below = self._below(np.array([start, end]))
+        return self._across(start, end, below[0], below[1], most)
+
+    def places(self, original: Array, current: Array, beyond: Array, inward: int, every: int, around: int) -> Array:
+        """Values (..., A, V) that polishing tries: three kinds, from one search of the splits.
+
+        `inward` values across the splits from the original to the current value; from there to `beyond` likewise, but
+        only one of `every`; and `around` values on either side of the original, which itself stands for those missing.
+        """
+        if not len(self.values):
+            ends = np.stack([current, beyond, original], axis=-1)
+            return np.repeat(ends, [inward, -(-inward // every), 2 * around], axis=-1)
+        below = self._below(np.array([original, current, beyond]))
+        return np.concatenate(
+            [
+                self._across(original, current, below[0], below[1], inward),
+                self._across(current, beyond, below[1], below[2], inward, every),
+                self._near(original, below[0], around),
+            ],
+            axis=-1,
+        )
+
+    @property
+    def are_exact(self) -> bool:
+        """Whether it is known on which side of a split every number lies."""
+        return self._equal_left is not None and self._dtype is not None
+
+    def is_between(self, start: Array, end: Array) -> Array:
+        """Whether a split lies between two values of a column: (..., A). A missing value is on a side of its own."""
+        below = self._below(np.array([start, end]))
+        return np.asarray((below[0] != below[1]) | np.isnan(start) | np.isnan(end))
+
+    def _across(self, start: Array, end: Array, from_start: Array, from_end: Array, most: int, every: int = 1) -> Array:
+        """The values of `across`, one of `every`; from_start, from_end: (..., A) how many splits lie below the two."""
+        low = np.minimum(from_start, from_end)
+        count = np.maximum(from_start, from_end) - low
+        at = low[..., None] + np.arange(0, most, every) * count[..., None] // most
+        up = end > start
+        beyond = self._flat_sides.take(at + np.where(up, len(self.values), 0)[..., None], mode="clip")
         beyond = beyond.astype(start.dtype, copy=False)
         start, end = start[..., None], end[..., None]
         inside = (beyond - start) * (beyond - end) <= 0
-        return np.where(_distinct(most)[np.minimum(count, most)] & inside, beyond, end)
+        inside &= _distinct(most)[:, ::every].take(count, axis=0, mode="clip")
+        return np.where(inside, beyond, end)
 
-    def near(self, x: Array, most: int) -> Array:
-        """Values (..., A, 2·most) just beyond the nearest splits below and above x (..., A); x for none."""
-        here = x[..., None]
-        if not len(self.values):
-            return np.repeat(here, 2 * most, axis=-1)
-        at = self._below(x)[..., None]
+    def _near(self, x: Array, at: Array, most: int) -> Array:
+        """Values (..., A, 2·most) just beyond the nearest splits below and above x (..., A); x for none.
+
+        at: (..., A) how many splits lie below x.
+        """
+        here, at = x[..., None], at[..., None]
         steps = np.arange(most)
         below, above = at - 1 - steps, at + steps
-        first, last = self._ends[:-1, None], self._ends[1:, None]
-        end = len(self.values) - 1
-        low = np.where(below >= first, self._sides[0][np.clip(below, 0, end)].astype(x.dtype), here)
-        high = np.where(above < last, self._sides[1][np.clip(above, 0, end)].astype(x.dtype), here)
+        low = self._sides[0].take(below, mode="clip").astype(x.dtype, copy=False)
+        high = self._sides[1].take(above, mode="clip").astype(x.dtype, copy=False)
+        low = np.where(below >= self._ends[:-1, None], low, here)
+        high = np.where(above < self._ends[1:, None], high, here)
         return np.concatenate([low, high], axis=-1)
 
     def _below(self, x: Array) -> Array:

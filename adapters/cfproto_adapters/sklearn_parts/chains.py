@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from cfproto_adapters.sklearn_parts.gradients import (
+from cfproto_adapters.numpy_chain import (
     Chain,
     Dense,
     Logistic,

@@ -30,9 +30,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy.special import expit
 
+from cfproto_adapters.numpy_chain import Chain, agree
 from cfproto_adapters.sklearn_parts.chains import classifier_chain
 from cfproto_adapters.sklearn_parts.ensembles import THRESHOLDED, inside, walking
-from cfproto_adapters.sklearn_parts.gradients import Chain, agree
 from cfproto_adapters.sklearn_parts.inputs import Rows, active_steps, kind, name, unwrap
 from cfproto_adapters.sklearn_parts.trees import FORESTS, TREES, as_predicted, walked
 from cfproto_plugin.errors import ModelError

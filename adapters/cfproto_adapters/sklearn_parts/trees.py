@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.sparse import issparse
 
-from cfproto_adapters.sklearn_parts.gradients import agree
+from cfproto_adapters.numpy_chain import agree
 from cfproto_adapters.sklearn_parts.inputs import Rows, kind
 from cfproto_plugin.errors import ModelError
 from cfproto_plugin.helpers import take, tree_probabilities, tree_scores

@@ -114,8 +114,7 @@ class _Path:
         table, cost, end = table.reshape(len(row), -1), cost.ravel(), end.reshape(-1, end.shape[-1])
         worth = np.repeat(classes.ravel() >= 0, t.shape[2]) & (cost > 0)
         worth &= (cost < self.best[row]) | (not limited)
-        margin = np.full(len(row), -np.inf)
-        margin[worth] = judge.free_margin(table[worth], row[worth])
+        margin = self.margins(table, row, cost, worth, t.shape)
         other = (margin > 0).reshape(t.shape)
         first = np.where(other.any(axis=2), other.argmax(axis=2), -1)
         valid = (margin > 0) & judge.is_permitted(table, row)
@@ -139,6 +138,28 @@ class _Path:
             path=path % t.shape[1],
         )
         return first
+
+    def margins(self, table: Array, row: Array, cost: Array, worth: Array, shape: tuple[int, ...]) -> Array:
+        """The margins (N,) of the points of lines (N,) that are worth predicting, -inf for the others.
+
+        shape: (n, m, s) of the points. Where rows are to be saved and only the first point of another class matters,
+        every second point of a path is predicted, then the point before the first of another class, unless it costs too
+        much for a start. All are predicted for a line of which no point has another class.
+        """
+        judge, tuning, margin = self.judge, self.judge.task.tuning, np.full(len(row), -np.inf)
+        halved = tuning.halved and self.polish and not self.asked and judge.task.config.max_changes is None
+        place = np.arange(shape[2])
+        now = worth & np.tile(place % 2 == 1, len(row) // shape[2]) if halved else worth
+        margin[now] = judge.free_margin(table[now], row[now])
+        if not halved:
+            return margin
+        other = (margin > 0).reshape(shape)
+        first = np.where(other.any(axis=2), other.argmax(axis=2), 0)
+        least = np.where(other, cost.reshape(shape), np.inf).min(axis=(1, 2))[:, None, None]
+        before = (place == first[..., None] - 1) & (cost.reshape(shape) <= tuning.start_range * least)
+        then = worth & ~now & (before | np.isinf(least)).ravel()
+        margin[then] = judge.free_margin(table[then], row[then])
+        return margin
 
 
 @cache

@@ -124,8 +124,9 @@ def _look(
         _forget_those_that_fall_short(judge, points, versions, owner, cost, q)
     best = versions.best(cost)
     moved = versions.point[best]
-    stay = np.setdiff1d(np.flatnonzero(points.polished[at]), moved)
-    needed.note(judge, points, versions, at, stay, label, margin)
+    stays = points.polished[at]
+    stays[moved] = False
+    needed.note(judge, points, versions, at, stays, label, margin)
     points.table[at[moved]], points.cost[at[moved]] = versions.tables(best), cost[best]
     return at[moved], versions.prices(margin, cost)[moved]
 

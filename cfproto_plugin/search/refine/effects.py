@@ -16,16 +16,17 @@ def measured(
 ) -> tuple[Moves, Array, Array]:
     """The moves that were measured, what each (p, A, V) adds to the margin, and the choice (p, 1, A) of the best one.
 
-    Moves that were not measured stay where they are.
+    Moves that were not measured stay where they are, unless it is known from the splits that they do nothing.
     """
     effect, first = np.zeros(moves.cost.shape), looked_at_first(judge, moves, splits)
     effect[first] = _effect(judge, points, active, moves, first)
     known = ~moves.fresh | first
-    if not known.all():
+    if splits is None and not known.all():
         more = looked_at_next(moves, effect, known, points.cost[active])
         effect[more] = _effect(judge, points, active, moves, more)
         known |= more
-        values, cost, off = (np.where(known, part, part[..., :1]) for part in moves[:3])
+        values, cost = (np.where(known, part, part[..., :1]) for part in (moves.values, moves.cost))
+        off = None if moves.off is None else np.where(known, moves.off, moves.off[..., :1])
         moves = Moves(values, cost, off, moves.fresh & known)
     return moves, effect, _best_single(moves, effect, points.margin[active])
 

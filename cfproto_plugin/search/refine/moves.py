@@ -31,7 +31,7 @@ class Moves(NamedTuple):
 
     values: Array
     cost: Array
-    off: Array  # squared distance to the prototype
+    off: Array | None  # squared distance to the prototype; None if nothing asks for it
     fresh: Array  # differs from the current value and does not cost too much: its effect has to be measured
 
 
@@ -51,12 +51,13 @@ def moves_of(judge: Judge, points: Points, active: Array, splits: Splits | None,
     else:
         values = np.where((values >= lower) & (values <= upper), values, current[:, :, None])
     fresh = changed(values, current[:, :, None])
-    flat = values.transpose(0, 2, 1).reshape(-1, original.shape[1])
-    z = judge.space.to_search(flat).reshape(len(original), values.shape[2], -1).transpose(0, 2, 1)
+    z = judge.space.to_search(values.transpose(0, 2, 1)).transpose(0, 2, 1)
     size = np.abs(z - rows.z[row][:, :, None])
-    off = np.square(z - judge.space.to_search(points.goal[active])[:, :, None])
-    cost = judge.task.beta * size + size * size
-    if judge.theta:
+    cost = size * (judge.task.beta + size)
+    off = None
+    if judge.theta or judge.measures.floors.least_typicality.least:
+        off = np.square(z - judge.space.to_search(points.goal[active])[:, :, None])
+    if judge.theta and off is not None:
         cost += judge.theta * off
     if config.few_changes:
         cost += config.few_changes * changed(values, original[:, :, None])
@@ -66,7 +67,16 @@ def moves_of(judge: Judge, points: Points, active: Array, splits: Splits | None,
 
 
 def looked_at_first(judge: Judge, moves: Moves, splits: Splits | None) -> Array:
-    """Which moves (p, A, V) are measured first: all, or in a sparing search some, and all categories."""
+    """Which moves (p, A, V) are measured first: all, or in a sparing search some, and all categories.
+
+    Not those back to the original value that cross no split: it is known that they do nothing.
+    """
+    if splits is not None and splits.are_exact:
+        acts = splits.is_between(moves.values[..., CURRENT], moves.values[..., ORIGINAL])
+        acts[:, list(judge.space.embeddings)] = True
+        first = moves.fresh.copy()
+        first[..., ORIGINAL] &= acts
+        return np.asarray(first)
     if not judge.task.tuning.sparing or splits is not None or moves.cost.shape[2] <= max(_FIRST):
         return moves.fresh
     first = np.zeros(moves.cost.shape[1:], dtype=bool)
@@ -108,9 +118,7 @@ def _places(judge: Judge, original: Array, current: Array, end: Array, splits: S
     if splits is None:
         between = _fractions(judge, original, current, beyond)
     else:
-        inward, outward = splits.across(np.array([original, current]), np.array([current, beyond]), tuning.inward)
-        parts = [inward, outward[..., :: tuning.outward_every], splits.near(original, tuning.around)]
-        between = np.concatenate(parts, axis=2)
+        between = splits.places(original, current, beyond, tuning.inward, tuning.outward_every, tuning.around)
     return np.concatenate([current[:, :, None], original[:, :, None], between], axis=2)
 
 

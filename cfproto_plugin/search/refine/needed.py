@@ -47,14 +47,14 @@ class Needed(NamedTuple):
         return cls(nothing_known(shape), np.full(shape, np.nan), np.full(len(points.row), -1))
 
     def note(
-        self, judge: Judge, points: Candidates, versions: Versions, at: Array, final: Array, label: Array, margin: Array
+        self, judge: Judge, points: Candidates, versions: Versions, at: Array, stays: Array, label: Array, margin: Array
     ) -> None:
         """Take note of what the last look found about points that stay as they are.
 
-        at: (q,) the points of the versions. final: (f,) the numbers of those that stay among them. label, margin: (N,)
-        of the versions, by what the model says of them.
+        at: (q,) the points of the versions. stays: (q,) bool. label, margin: (N,) of the versions, by what the model
+        says of them.
         """
-        stays = np.isin(np.arange(len(at)), final)
+        final = np.flatnonzero(stays)
         single = np.flatnonzero((versions.end - versions.first == 1) & stays[versions.point])
         point = versions.point[single]
         places = at[point], versions.column[point, versions.first[single]]

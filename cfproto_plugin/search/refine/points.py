@@ -77,6 +77,13 @@ def _rows_themselves(judge: Judge, chosen: Candidates) -> Candidates:
     best = chosen.take(firsts(chosen.row))
     rows = judge.task.rows.take(best.row)
     start = best.take(~judge.space.broken(rows.table, rows))
-    m = len(start.row)
-    unknown, table = np.full(m, np.nan), judge.task.rows.table[start.row]
-    return start._replace(table=table, cost=np.full(m, np.inf), margin=unknown, shortfall=np.zeros(m))
+    m, table = len(start.row), judge.task.rows.table[start.row]
+    return start._replace(table=table, cost=np.full(m, np.inf), margin=_known(judge, start.row), shortfall=np.zeros(m))
+
+
+def _known(judge: Judge, row: Array) -> Array:
+    """The margins (m,) of the rows of lines (m,) by what the model said of them at first; NaN where that may differ."""
+    proba, model = judge.task.proba, judge.model
+    if proba is None or model.is_quick:
+        return np.full(len(row), np.nan)
+    return judge.margin_by(proba[row], judge.task.label[row] if model.decides else None, row)

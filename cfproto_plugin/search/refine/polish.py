@@ -84,9 +84,11 @@ def _improve(judge: Judge, points: Points, active: Array, splits: Splits | None,
     """Try to improve the active points (p,) in round `turn`; return those that moved. limit: see `moves_of`."""
     moves, tuning = moves_of(judge, points, active, splits, turn, limit), judge.task.tuning
     moves, effect, single = measured(judge, points, active, moves, splits)
-    weights = (0.0, *tuning.towards) if judge.measures.floors.least_typicality.least else (0.0,)
     most = judge.task.config.max_changes
-    together = [best_together(moves.cost + each * moves.off, effect, most, tuning.price_ladder) for each in weights]
+    together = [best_together(moves.cost, effect, most, tuning.price_ladder)]
+    if moves.off is not None and judge.measures.floors.least_typicality.least:
+        drawn = (moves.cost + weight * moves.off for weight in tuning.towards)
+        together += [best_together(cost, effect, most, tuning.price_ladder) for cost in drawn]
     pairs = single
     if tuning.sparing and (turn or splits is None):
         pairs = best_pairs(moves.cost, effect, points.margin[active], tuning.pair_slack)
@@ -161,7 +163,7 @@ def best_pairs(cost: Array, effect: Array, margin: Array, slack: tuple[float, ..
     gain = effect.reshape(p, -1)
     found = np.full((p, len(slack), columns), CURRENT)
     move = _efficient(saved, gain)
-    known, point = move >= 0, np.arange(p)
+    known = move >= 0
     if move.shape[1] < 2 or not slack:  # noqa: PLR2004 a pair
         return found
     does, saving = (np.take_along_axis(part, move, axis=1) for part in (gain, saved))
@@ -170,20 +172,21 @@ def best_pairs(cost: Array, effect: Array, margin: Array, slack: tuple[float, ..
     total = np.where(apart, saving[:, :, None] + saving[:, None], -np.inf)
     left = margin[:, None, None] + does[:, :, None] + does[:, None]
     least = np.where(margin > 0, 0.0, -np.inf)
-    for number, share in enumerate(slack):
-        possible = np.where(left + share * np.abs(does)[:, :, None] >= 0, total, -np.inf).reshape(p, -1)
-        best = possible.argmax(axis=1)
-        some = np.flatnonzero(possible[point, best] > least)
-        for part in np.divmod(best[some], move.shape[1]):
-            chosen = move[some, part]
-            found[some, number, chosen // places] = chosen % places
+    granted = np.reshape(slack, (-1, 1, 1)) * np.abs(does)[:, None, :, None]
+    possible = np.where(left[:, None] + granted >= 0, total[:, None], -np.inf).reshape(p, len(slack), -1)
+    best = possible.argmax(axis=2)
+    some, number = np.nonzero(possible.max(axis=2) > least[:, None])
+    for part in np.divmod(best[some, number], move.shape[1]):
+        chosen = move[some, part]
+        found[some, number, chosen // places] = chosen % places
     return found
 
 
 def _efficient(saved: Array, gain: Array) -> Array:
     """The moves (p, S) of saved and gain (p, M) than which none saves more and adds as much margin; -1 for no more."""
     useful = (gain > 0) | (saved > 0)
-    saved, gain = (np.where(useful, part, -np.inf) for part in (saved, gain))
+    some = np.flatnonzero(useful.any(axis=0))
+    saved, gain = (np.where(useful[:, some], part[:, some], -np.inf) for part in (saved, gain))
     order = np.lexsort((-saved, -gain), axis=1)
     saving = np.take_along_axis(saved, order, axis=1)
     more = np.ones(saved.shape, dtype=bool)
@@ -191,7 +194,7 @@ def _efficient(saved: Array, gain: Array) -> Array:
     more &= np.isfinite(saving)
     count = more.sum(axis=1)
     found = np.full((len(saved), int(count.max(initial=0))), -1)
-    found[np.arange(found.shape[1]) < count[:, None]] = order[more]
+    found[np.arange(found.shape[1]) < count[:, None]] = some[order[more]]
     return found
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -91,3 +93,42 @@ def test_all_target_classes_compete_and_the_nearest_counterfactual_wins():
     explainer = CounterfactualExplainer(model, features=Features(scale=None)).fit(train)
     assert explainer.explain([[0.0]]).counterfactual_class.tolist() == [2]
     assert explainer.explain([[0.0]], target=1).counterfactual_class.tolist() == [1]
+
+
+def test_functions_are_asked_about_every_second_point_of_a_path_first():
+    """Where the class changes once on every path, the answers are those of asking about all points."""
+    rng = np.random.default_rng(3)
+    train = rng.normal(size=(80, 5))
+    asked = []
+
+    def model(x):
+        asked.append(len(x))
+        p = 1 / (1 + np.exp(-3 * (x @ [1.0, -1.0, 0.5, 0.0, 2.0])))
+        return np.stack([1 - p, p], axis=1)
+
+    explainer = CounterfactualExplainer(model, search=SearchConfig.close()).fit(train)
+    fitted = explainer.fitted_
+    assert fitted.tuning.halved
+    found = []
+    for halved in (True, False):
+        explainer.fitted_ = replace(fitted, tuning=replace(fitted.tuning, halved=halved))
+        asked.clear()
+        found.append((explainer.explain(train[:6]).counterfactual, sum(asked)))
+    assert found[0][0].tolist() == found[1][0].tolist()
+    assert found[0][1] < found[1][1]
+
+
+def test_a_line_whose_second_points_all_keep_the_class_is_asked_about_the_others():
+    """Class 1 is a thin shell that only the odd points of the path, 1/8 and 3/8 of the way, can hit."""
+    train = np.array([[0.0], [-0.1], [8.0]])
+
+    def model(x):
+        p = np.where(np.abs(x[:, 0] - 3) < 0.5, 0.9, np.where(x[:, 0] >= 7.99, 0.9, 0.1))
+        return np.stack([1 - p, p], axis=1)
+
+    explainer = CounterfactualExplainer(
+        model, features=Features(scale=None, ranges={0: (-1, 7.5)}), search=SearchConfig.close(fallback=False)
+    ).fit(train)
+    e = explainer.explain(train[:1])
+    assert e.status.tolist() == ["found"]
+    assert 2.5 < e.counterfactual[0, 0] < 3.5

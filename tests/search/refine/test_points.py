@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 
 from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
 from cfproto_plugin.search.candidates import candidates, traces
@@ -38,6 +41,19 @@ def starts(judge, row, table, margin=np.nan):
 
 
 ROWS = np.array([[-1.0, 0.0], [-0.5, 0.5]])
+
+
+def test_a_row_that_the_model_was_asked_about_is_not_predicted_again_as_a_start():
+    judge = judge_of(ROWS)
+    given = starts(judge, [0, 1], [[0.5, 0], [0.5, 0.5]], margin=0.8)
+    asked = starting_points(judge, given, from_row=True)
+    assert judge.model.predicted == len(ROWS)
+    known = judge_of(ROWS)
+    known.task = replace(known.task, proba=model(ROWS))
+    points = starting_points(known, given, from_row=True)
+    assert known.model.predicted == 0
+    assert points.margin == pytest.approx(asked.margin)
+    assert points.table.tolist() == asked.table.tolist()
 
 
 def test_the_cheapest_starts_of_every_line_are_taken():

@@ -146,6 +146,54 @@ def test_values_across_splits_lie_beyond_them_and_not_beyond_the_present_value()
     assert Splits([np.array([])]).across(np.array([0.0]), np.array([1.0]), 2).tolist() == [[1.0, 1.0]]
 
 
+def test_the_values_that_polishing_tries_come_from_one_search_of_the_splits():
+    splits = Splits([np.array([]), np.array([0.7, 9.0]), np.array([1.0, 2.0, 3.0, 4.0])])
+    original = np.array([[0.0, 0.0, 1.5], [0.0, np.nan, 2.5]])
+    current, beyond = np.array([[1.0, 1.0, 3.5], [0.0, 1.0, 0.5]]), np.array([[2.0, 10.0, 3.5], [0.0, 1.0, 0.0]])
+    found = splits.places(original, current, beyond, 4, 2, 1)
+    assert found.shape == (2, 3, 4 + 2 + 2)
+    assert found[..., :4].tolist() == splits.across(original, current, 4).tolist()
+    assert found[..., 4:6].tolist() == splits.across(current, beyond, 4)[..., ::2].tolist()
+    assert found[0, 2, 6:] == pytest.approx([1.0, 2.0])
+    assert found[0, 2, 6] < 1.0
+    assert found[0, 2, 7] > 2.0
+    assert found[0, 0, 6:].tolist() == [0.0, 0.0]
+    nothing = Splits([np.array([])]).places(np.array([[1.0]]), np.array([[2.0]]), np.array([[3.0]]), 2, 2, 1)
+    assert nothing.tolist() == [[[2.0, 2.0, 3.0, 1.0, 1.0]]]
+
+
+def test_a_split_lies_between_two_values_as_the_model_compares_them():
+    splits = Splits([np.array([]), np.array([0.7, 9.0])], equal_left=True, dtype="float64")
+    start, end = np.array([[0.0, 0.7], [0.0, 0.6], [np.nan, 0.8]]), np.array([[5.0, 0.8], [0.0, 0.7], [1.0, 8.9]])
+    assert splits.are_exact
+    assert splits.is_between(start, end).tolist() == [[False, True], [False, False], [True, False]]
+    assert not Splits([np.array([0.7])]).are_exact
+
+
+def test_moves_back_that_cross_no_split_are_not_predicted_and_the_answers_are_the_same(rows, cancer, monkeypatch):
+    from sklearn.ensemble import RandomForestClassifier
+
+    forest = RandomForestClassifier(5, max_depth=3, random_state=0).fit(rows[0], cancer[1][:450])
+    explainer = CounterfactualExplainer(forest, search=SearchConfig.close()).fit(rows[0])
+    sparing = explainer.explain(rows[1])
+    monkeypatch.setattr(Splits, "are_exact", False)
+    whole = explainer.explain(rows[1])
+    assert sparing.counterfactual.tolist() == whole.counterfactual.tolist()
+    assert sparing.meta["n_predicted_rows"] < 0.9 * whole.meta["n_predicted_rows"]
+
+
+def test_moves_of_categories_are_measured_though_they_have_no_thresholds(monkeypatch):
+    """The class depends on the category alone, which has no split value."""
+    pd, xgboost = pytest.importorskip("pandas"), pytest.importorskip("xgboost")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=300), "b": pd.Categorical(rng.choice(list("uvw"), 300))})
+    label = (frame["b"] == "w").to_numpy().astype(int)
+    model = xgboost.XGBClassifier(n_estimators=5, enable_categorical=True, tree_method="hist").fit(frame, label)
+    e = CounterfactualExplainer(model).fit(frame).explain(frame[:5])
+    assert e.found.all()
+    assert {change.feature for change in e.changes()} == {"b"}
+
+
 @pytest.fixture
 def measured(monkeypatch):
     """How many moves every round measures. The effect of others counts as none: were one cheaper, all would take it."""

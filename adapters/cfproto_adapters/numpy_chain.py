@@ -1,7 +1,7 @@
 """Exact gradients in NumPy: a model as a chain of stages, each with its pullback.
 
-Knows arrays only; `sklearn_parts.chains` reads them from fitted models. Stages see (n, columns), never change their
-input, and validate nothing: this is the inner loop of the search.
+Knows arrays only; `sklearn_parts.chains` and `torch_parts.dense` read them from models. Stages see (n, columns), never
+change their input, and validate nothing: this is the inner loop of the search.
 """
 
 from __future__ import annotations

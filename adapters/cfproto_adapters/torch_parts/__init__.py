@@ -1,0 +1,1 @@
+"""What the PyTorch adapter is made of."""
