@@ -27,10 +27,10 @@ def quality(line: Line) -> str:
         return ""
     stable, typical = percent(float(line.stability[0])), percent(float(line.typicality[0]))
     label, noise = line.class_name(line.counterfactual_class[0]), _noise(line)
-    moved = "a little" if noise is None else f"by about {noise:g} standard deviations"
+    size = "" if noise is None else f" (of about {noise:g} standard deviations each)"
     return (
-        f"{stable} of copies whose numbers are moved {moved} keep the class{_apart(line, noise)}. The answer is at "
-        f"least as typical of {label} as {typical} of its training rows."
+        f"The model still says {label} after {stable} of small random changes of the answer's numbers{size}"
+        f"{_apart(line, noise)}. The answer is at least as typical of {label} as {typical} of its training rows."
     )
 
 
@@ -56,7 +56,7 @@ def weakness(line: Line) -> str:
 
 
 def _apart(line: Line, noise: float | None) -> str:
-    """Which of the changed columns the copies hardly try."""
+    """Which of the changed columns small random changes hardly move."""
     scales = scales_of(line)
     if noise is None or scales is None:
         return ""
@@ -67,11 +67,11 @@ def _apart(line: Line, noise: float | None) -> str:
     names, kinds = [feature_name(c) for c in still], [math.isnan(steps[str(c.feature)]) for c in still]
     named = both([*names[:NAMED], *(["others"] if len(names) > NAMED else [])])
     reasons = ["whole numbers are rounded"] * (not all(kinds)) + ["categories stay"] * any(kinds)
-    return f", but {named} hardly {'moves' if len(names) == 1 else 'move'} in them: {both(reasons)}"
+    return f"; these hardly move {named}: {both(reasons)}"
 
 
 def _noise(line: Line) -> float | None:
-    """The noise of the copies in standard deviations; None where it is not known."""
+    """The size of the random changes in standard deviations; None where it is not known."""
     config = line.meta.get("config")
     noise = config.get("noise") if isinstance(config, dict) else None
     return noise if isinstance(noise, (int, float)) else None

@@ -87,7 +87,7 @@ def how_in_words(how: How, *, label: Any, n_changes: int, cost: float, ruled: bo
         return f"the nearest training row of class {label}{_MOVED if ruled else ''}: the time budget left no search"
     route, before = route_of(how), how.polished_from
     if how.method == "proof":
-        instead = "" if math.isnan(before) else ", in place of a costlier answer"
+        instead = "" if math.isnan(before) else ", a smaller change than the search found"
         return f"class {label} reached {route}{instead}"
     if math.isinf(before):
         return f"class {label} reached {route} with {counted(n_changes, 'change')}"

@@ -84,17 +84,17 @@ def test_what_the_class_needs_comes_first_in_sentence_table_and_page():
     assert order == sorted(order, key=lambda name: page.index(f"<td>{name}</td>"))
 
 
-def test_quality_says_what_copies_are_and_which_changed_columns_they_hardly_try():
+def test_quality_says_in_plain_words_what_was_tried_and_which_changed_columns_it_hardly_moves():
     assert quality(answer(["class"] * 4)) == (
-        "94 % of copies whose numbers are moved by about 0.1 standard deviations keep the class, but grade, age and "
-        "job hardly move in them: whole numbers are rounded and categories stay. The answer is at least as typical of "
-        "yes as 30 % of its training rows."
+        "The model still says yes after 94 % of small random changes of the answer's numbers (of about 0.1 standard "
+        "deviations each); these hardly move grade, age and job: whole numbers are rounded and categories stay. The "
+        "answer is at least as typical of yes as 30 % of its training rows."
     )
 
 
 def test_whole_numbers_that_the_noise_does_move_are_not_named():
     e = replace(answer(["class"] * 4), deviations=np.array([30.0, 1.0, 1.0, np.nan]))
-    assert "but age and job hardly move" in quality(e)
+    assert "these hardly move age and job:" in quality(e)
 
 
 @pytest.mark.parametrize(
