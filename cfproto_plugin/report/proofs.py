@@ -29,9 +29,9 @@ def proof_in_words(
 ) -> str:
     """What is proved of an answer, as the end of its message.
 
-    bound: below it no counterfactual exists. gap: how much of the answer's objective that leaves open; NaN without answer.
-    complete: the time sufficed. too_large: the model was, for a proof. wrong: what was to prove it contradicts the
-    model. left_out: rules and settings that the bound knows nothing of. prototype: J has a part that depends on the
+    bound: below it no counterfactual exists. gap: how much of the answer's objective that leaves open; NaN without an
+    answer. complete: the time sufficed. too_large: the model was, for a proof. wrong: what was to prove it contradicts
+    the model. left_out: rules and settings that the bound knows nothing of. prototype: J has a part that depends on the
     prototype, here that of the answer.
     """
     measure = "by e.objective, with its prototype" if prototype else "by e.objective"
