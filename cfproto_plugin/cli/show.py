@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cfproto_plugin.helpers.kinds import load_pandas
 from cfproto_plugin.report import aligned, as_sentence, number_dtypes, plain_cell, ranked, value_text
+from cfproto_plugin.report.notes import alike
 from cfproto_plugin.report.purposes import only_for
 from cfproto_plugin.report.words import classes_text, counted, either, percent, row_text
 from cfproto_plugin.tables.cells import is_missing
@@ -39,7 +40,7 @@ def as_lines(explanation: Explanation) -> list[str]:
     if len(lines) == 1:
         return []
     said = [f"row {row_text(line)}: {as_sentence(line)}" for line in explained(explanation)]
-    return [*aligned(lines, right=(0, 4, 6)), "", *said]
+    return [*aligned(lines, right=(0, 4, 6)), "", *said, *filter(None, [alike(explanation)])]
 
 
 def counts_in_words(explanation: Explanation) -> str:

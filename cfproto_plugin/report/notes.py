@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from cfproto_plugin.report.purposes import NAMED
 from cfproto_plugin.report.ranking import number_of, ranked, scales_of
 from cfproto_plugin.report.sentences import FURTHER, route_of
-from cfproto_plugin.report.words import both, feature_name, percent
+from cfproto_plugin.report.words import both, counted, feature_name, percent
 from cfproto_plugin.tables.cells import is_missing
 
 if TYPE_CHECKING:
     from cfproto_plugin.answers import Change
+    from cfproto_plugin.explanation import Explanation
     from cfproto_plugin.report.records import Line
 
 _HALF = 0.5  # of a whole number: a smaller step is mostly rounded away
@@ -46,6 +49,23 @@ def message_in_words(line: Line) -> str:
     rest = rest.removeprefix(FURTHER[2:]).removeprefix("; ")
     rest = f"{rest[:1].upper()}{rest[1:]}." if rest else ""
     return " ".join(part for part in (weaker, rest) if part)
+
+
+def alike(explanation: Explanation) -> str:
+    """That all answers of a row change the same columns; "" where none do so."""
+    if explanation.column_names is None or len(explanation) == len(set(explanation.row.tolist())):
+        return ""
+    diversity, rows = explanation.diversity, explanation.row
+    most = {row: float(np.nanmax(diversity[rows == row])) for row in set(rows[~np.isnan(diversity)].tolist())}
+    same = [str(row) for row in sorted(row for row, different in most.items() if different == 0)]
+    if not same:
+        return ""
+    named = both([*same[:NAMED], *([counted(len(same) - NAMED, "other")] if len(same) > NAMED else [])])
+    which = f"row {named}" if len(same) == 1 else f"rows {named}"
+    return (
+        f"All answers to {which} change the same columns and differ only in the values. If more columns may change, "
+        "answers may differ more."
+    )
 
 
 def weakness(line: Line) -> str:

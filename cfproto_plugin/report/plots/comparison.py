@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cfproto_plugin.report.notes import weakness
+from cfproto_plugin.report.notes import alike, weakness
 from cfproto_plugin.report.plots import canvas as c
 from cfproto_plugin.report.plots.unanswered import plot_unanswered
 from cfproto_plugin.report.purposes import MARK, OTHER, only_for
@@ -43,7 +43,7 @@ def plot_comparison(explanation: Explanation, figure: Any = None) -> Any:
         _write(axes, 0, y, value_text(before))
         for x, each in enumerate(changes, start=1):
             _cell(axes, x, y, each.get(name), scales)
-    weaker = sorted({text for line in lines if (text := weakness(line))})
+    weaker = [*sorted({text for line in lines if (text := weakness(line))}), *filter(None, [alike(explanation)])]
     heads = ["as it is", *(_head(number, line) for number, line in enumerate(lines, start=1))]
     axes.set_xticks(range(len(heads)), heads, fontsize=c.SMALL)
     axes.xaxis.tick_top()
