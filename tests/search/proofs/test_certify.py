@@ -292,3 +292,18 @@ def test_rows_that_cannot_be_read_have_no_certificate():
     found = explainer(SearchConfig.close()).certificate(x)
     assert found.exact[0]
     assert np.isnan(found.lower_bound[1]) or found.lower_bound[1] >= 0
+
+
+@pytest.mark.parametrize("relation", ["x0 == 100000010", "x0 >= 100000010"])
+def test_relations_of_float32_columns_are_proved_with_the_decimals_that_they_are_written_as(relation):
+    x = np.random.default_rng(0).uniform(0, 1, (300, 3)).astype(np.float32)
+    x[:, 0] = 100000000 + 8 * np.round(9 * x[:, 0])
+    model = DecisionTreeClassifier(random_state=0).fit(x, x[:, 1] > 0.45)
+    own = x[x[:, 1] < 0.4][:1]
+    own[0, 0] = 100000008  # is written 1.0000001e+08
+    rules = Features(relations=relation, immutable=(0,))
+    e = explainer(SearchConfig.close(certify="optimal"), rules, model, x).explain(own)
+    assert e.status.tolist() == ["found"]
+    assert e.gap.tolist() == [0]
+    found = explainer(SearchConfig.close(), rules, model, x).certificate(own)
+    assert found.lower_bound == pytest.approx(e.objective, rel=1e-4)
