@@ -118,13 +118,24 @@ def _of_categories(rules: Rules, row: Array, relations: list[Comparison]) -> str
 def _of_numbers(rules: Rules, box: _Box, relations: list[Comparison]) -> str:
     """Linear relations that add up to something false everywhere in a box."""
     rows = [row for relation in relations for row in _linear(relation, box, len(rules.fixed))]
+    taken = _contradiction(rows, box)
+    for name in dict.fromkeys(row.name for row, _ in taken):  # those without which the others are false, too, go
+        fewer = _contradiction([row for row, _ in taken if row.name != name], box)
+        taken = fewer or taken
+    if not taken:
+        return ""
+    names = list(dict.fromkeys(row.name for row, _ in taken))
+    used = [i for i in range(len(box.columns)) if _total(taken, i)]
+    return _in_words(names, _values(rules, box, used))
+
+
+def _contradiction(rows: list[_Below], box: _Box) -> list[tuple[_Below, Fraction]]:
+    """Comparisons, and how often to take each, that add up to something false everywhere in a box; empty if none do."""
     for strict_only in (False, True):
-        taken = _multipliers(rows, box, strict_only=strict_only)
+        taken = _multipliers(rows, box, strict_only=strict_only) if rows else []
         if taken and _is_false(taken, box):
-            names = list(dict.fromkeys(row.name for row, _ in taken))
-            used = [i for i in range(len(box.columns)) if _total(taken, i)]
-            return _in_words(names, _values(rules, box, used))
-    return ""
+            return taken
+    return []
 
 
 def _in_words(names: list[str], why: str) -> str:

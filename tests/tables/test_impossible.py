@@ -136,6 +136,21 @@ def test_no_relation_that_some_row_on_a_grid_satisfies_is_called_impossible():
     assert possible > 80
 
 
+@pytest.mark.parametrize(
+    "relations",
+    [
+        ["-2*x0 - x1 + x2 == 9", "2*x0 + 2*x1 - 2*x2 > 6", "x0 + x1 >= -3"],
+        ["-2*x0 - 2*x1 == -9", "x1 == 6", "x0 + x1 + x2 == -6", "2*x1 - x2 <= 0"],
+    ],
+)
+def test_relations_without_which_the_first_cannot_hold_either_are_not_named(relations):
+    train = np.array([[-2.0] * 3, [2.0] * 3])
+    explainer = CounterfactualExplainer(lambda x: np.eye(2)[(x[:, 0] > 0).astype(int)]).fit(train)
+    e = explainer.explain(np.zeros((1, 3)), features=Features(relations=relations))
+    assert e.status.tolist() == ["infeasible"]
+    assert sum(repr(relation) in e.message[0] for relation in relations) == 1
+
+
 @pytest.mark.parametrize(("relation", "possible"), [("a >= 0.1", True), ("a == 0.1", True), ("a > 0.1", False)])
 @pytest.mark.parametrize("narrow", [("a",), ("a", "b", "c")])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
