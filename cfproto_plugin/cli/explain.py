@@ -11,11 +11,11 @@ from click.core import ParameterSource
 
 from cfproto_plugin.cli.fitting import FILE, explainer_options, fitted, several, working
 from cfproto_plugin.cli.saved import saved_explainer
-from cfproto_plugin.cli.show import as_lines, as_records, explained, failures, table_of_changes
+from cfproto_plugin.cli.show import as_lines, as_records, counts_in_words, explained, failures, table_of_changes
 from cfproto_plugin.cli.tables import TABLES, check_format, suffix_of, write_table
 from cfproto_plugin.cli.targets import TARGET, asked_classes
 from cfproto_plugin.errors import InputError
-from cfproto_plugin.report import as_table, counted
+from cfproto_plugin.report import as_table
 
 if TYPE_CHECKING:
     from cfproto_plugin.explainer import CounterfactualExplainer
@@ -161,10 +161,6 @@ def _say(explanation: Explanation, output: Path | None) -> int:
     """Reasons and a summary on standard error; returns the exit status."""
     for line in failures(explanation):
         click.echo(line, err=True)
-    rows, done = (len(set(e.row.tolist())) for e in (explanation, explained(explanation)))
     where = f"{output}: " if output else ""
-    counts = f"{done:,} of {counted(rows, 'row')} explained"
-    if len(explanation) > rows:
-        counts += f" by {counted(len(explained(explanation)), 'counterfactual')}"
-    click.echo(f"{where}{counts} in {explanation.meta['seconds']:.2f} s", err=True)
-    return 0 if done == rows else 1
+    click.echo(f"{where}{counts_in_words(explanation)}", err=True)
+    return 0 if set(explained(explanation).row.tolist()) == set(explanation.row.tolist()) else 1

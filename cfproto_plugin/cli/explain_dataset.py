@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cfproto_plugin.cli.fitting import saying_warnings, several, warn, working
-from cfproto_plugin.cli.models import load_model
+from cfproto_plugin.cli.fitting import several, working
+from cfproto_plugin.cli.saved import loaded
 from cfproto_plugin.cli.targets import TARGET, asked_classes
 from cfproto_plugin.config import PRESETS
 from cfproto_plugin.report import counted
@@ -81,12 +81,9 @@ def command(context: click.Context, /, **given: Any) -> None:
 
 
 def _explained(given: dict[str, Any]) -> DatasetReport:
-    from cfproto_plugin.explainer import CounterfactualExplainer
     from cfproto_plugin.integrations.datasets import explain_dataset
 
-    model = None if given["model"] is None else load_model(given["model"], warn)
-    with saying_warnings():
-        explainer = CounterfactualExplainer.load(given["explainer"], model, trusted=given["trusted"])
+    explainer = loaded(given)
     named = ("n", "preset", "time_budget", "keep", "block_rows", "workers", "engine", "trusted", "progress")
     return explain_dataset(
         explainer,

@@ -70,7 +70,7 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
     several("--range", "ranges", "COLUMN=LOW:HIGH", "Bounds of a column; either may be left out."),
     several("--allowed", "allowed", "COLUMN=VALUE,...", "The categories or numbers a column may take."),
     several("--step", "step", "COLUMN=SIZE", "Changed values are multiples of it."),
-    several("--weight", "weights", "COLUMN=W", "Makes changes of a column W times as costly."),
+    several("--weight", "weights", "COLUMN=W", "Counts changes of a column W times; above 1 it changes less."),
     several("--relation", "relations", "EXPRESSION", 'What must hold between columns, such as "a + b <= 3".'),
     several(
         "--integer", "integer", "COLUMN,...", "Whole numbers. Columns without a decimal point are found by themselves."
@@ -89,9 +89,11 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("--few-changes", type=float, metavar="PRICE", help="Price of a changed column: 1 prefers few."),
     click.option("--min-proba", type=float, metavar="P", help="Probability that the new class must reach."),
     click.option("--min-typicality", type=float, metavar="Q", help="How typical of the new class; 0 is off."),
-    click.option("--min-stability", type=float, metavar="SHARE", help="Share of noisy copies that keep the class."),
+    click.option(
+        "--min-stability", type=float, metavar="SHARE", help="Share of small random changes that keep the class."
+    ),
     click.option("--min-confidence", type=float, metavar="SHARE", help="How sure the model is of it; 0 is off."),
-    click.option("--noise", type=float, metavar="SD", help="Of these copies, in standard deviations."),
+    click.option("--noise", type=float, metavar="SD", help="Size of these changes, in standard deviations."),
     click.option(
         "--theta", type=float, metavar="WEIGHT", help="From 0, close to the row, to 5 and more, close to the class."
     ),

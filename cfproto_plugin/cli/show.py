@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from cfproto_plugin.helpers.kinds import load_pandas
 from cfproto_plugin.report import aligned, as_sentence, number_dtypes, plain_cell, ranked, value_text
+from cfproto_plugin.report.notes import alike
 from cfproto_plugin.report.purposes import only_for
-from cfproto_plugin.report.words import classes_text, percent, row_text
+from cfproto_plugin.report.words import classes_text, counted, either, percent, row_text
 from cfproto_plugin.tables.cells import is_missing
 
 if TYPE_CHECKING:
@@ -39,7 +40,24 @@ def as_lines(explanation: Explanation) -> list[str]:
     if len(lines) == 1:
         return []
     said = [f"row {row_text(line)}: {as_sentence(line)}" for line in explained(explanation)]
-    return [*aligned(lines, right=(0, 4, 6)), "", *said]
+    return [*aligned(lines, right=(0, 4, 6)), "", *said, *filter(None, [alike(explanation)])]
+
+
+def counts_in_words(explanation: Explanation) -> str:
+    """`1 of 4 rows explained in 0.12 s; 3 rows already in the target (benign): nothing to change`.
+
+    A row in the target that keeps the rules has itself as its only answer. Several answers to a row are counted, too.
+    """
+    done = explained(explanation)
+    changed, there = done[done.n_changes > 0], done[done.n_changes == 0]
+    rows, count, settled = (len(set(each.row.tolist())) for each in (explanation, changed, there))
+    text = f"{count:,} of {counted(rows, 'row')} explained"
+    if len(explanation) > rows:
+        text += f" by {counted(len(changed), 'counterfactual')}"
+    names = either(sorted({explanation.class_name(label) for label in there.counterfactual_class}) or [""])
+    unchanged = f"{counted(settled, 'row')} already in the target ({names}): nothing to change"
+    parts = [f"{text} in {explanation.meta['seconds']:.2f} s"] * (settled < rows) + [unchanged] * bool(settled)
+    return "; ".join(parts)
 
 
 def failures(explanation: Explanation) -> list[str]:

@@ -57,7 +57,7 @@ def keep(role: str, model: Any, adapter: str | None, how: How, differs: Callable
                 told = {"adapter": spec.name, "suffix": path.suffix, "weights": file.weights, "asks": list(asks)}
                 return Kept(Part(path.read_bytes(), path.suffix), {**note, **told})
             except Exception as error:  # noqa: BLE001 whatever a framework raises for a model that it cannot write
-                why = _reason(error)
+                why = _reason(error, path)
     if how == "file":
         raise FileError(f"the {role} {type_name(model)} cannot be stored safely: {why}. Save it by reference")
     return Kept(None, {**note, "why": why})
@@ -112,9 +112,10 @@ def restore(role: str, note: Any, package: Package, given: Any, trusted: Sequenc
         try:
             return file.load(path, model=copy.deepcopy(given), trusted=tuple(trusted))
         except CfprotoError as error:
-            raise FileError(f"{named} cannot be loaded: {error}") from error
+            raise FileError(f"{named} cannot be loaded: {_named(str(error), path)}") from error
         except Exception as error:
-            raise FileError(f"{named} cannot be loaded: {_reason(error)}. If you have it, pass {role}=") from error
+            why = _reason(error, path)
+            raise FileError(f"{named} cannot be loaded: {why}. If you have it, pass {role}=") from error
 
 
 def _reader(note: dict[str, Any], suffix: str, named: str) -> ModelFile:
@@ -128,6 +129,11 @@ def _reader(note: dict[str, Any], suffix: str, named: str) -> ModelFile:
     raise FileError(f"{named} is a {suffix} file, which the adapter {name!r} does not read safely; pass the model")
 
 
-def _reason(error: Exception) -> str:
-    text = " ".join(str(error).split())
+def _named(text: str, path: Path) -> str:
+    """The text with other words for a temporary file, which is gone when it is read."""
+    return text.replace(str(path), f"its {path.suffix} file")
+
+
+def _reason(error: Exception, path: Path) -> str:
+    text = " ".join(_named(str(error), path).split())
     return text[:_LONGEST] if isinstance(error, CfprotoError) else f"{type(error).__name__}: {text[:_LONGEST]}"

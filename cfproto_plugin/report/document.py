@@ -21,6 +21,7 @@ from cfproto_plugin.report.cohorts.summary import changed_columns
 from cfproto_plugin.report.cohorts.wording import most_often
 from cfproto_plugin.report.data import data_of
 from cfproto_plugin.report.guide import guide
+from cfproto_plugin.report.notes import alike
 from cfproto_plugin.report.records import records
 from cfproto_plugin.report.sentences import as_sentence
 from cfproto_plugin.report.texts import as_data, asset, hash_of, without_surrogates
@@ -113,9 +114,12 @@ def _lead(explanation: Explanation) -> str:
 def _tiles(explanation: Explanation) -> str:
     """Counts of rows and lines, what answers change, and the time."""
     meta, counts = explanation.meta, Counter(map(str, explanation.status))
-    done, rows = (len(set(lines.tolist())) for lines in (explanation.row[explanation.found], explanation.row))
+    there = explanation.found & (explanation.n_changes == 0)  # in the target already
+    rows = len(set(explanation.row.tolist()))
+    settled, done = (len(set(explanation.row[each].tolist())) for each in (there, explanation.found & ~there))
     lines, several = len(explanation), len(explanation) > rows  # several counterfactuals were asked for
     tiles = [(f"row{'s' * (rows != 1)} explained", f"{done:,} of {rows:,}")]
+    tiles += [(f"row{'s' * (settled != 1)} already in the target", f"{settled:,}")] * bool(settled)
     for status, count in counts.items():
         name = status.replace("_", " ")
         tiles.append((f"lines {name}", f"{count:,} of {lines:,}") if several else (name, f"{count:,}"))
@@ -123,7 +127,9 @@ def _tiles(explanation: Explanation) -> str:
     if "seconds" in meta:
         tiles.append(("seconds", f"{float(meta['seconds']):.3g}"))
     parts = (f'<div class="tile"><b>{value}</b><span class="dim">{escape(name)}</span></div>' for name, value in tiles)
-    return f'<div class="tiles">{"".join(parts)}</div>'
+    said = alike(explanation)
+    note = f'<p class="note">{escape(said)}</p>' if said else ""
+    return f'<div class="tiles">{"".join(parts)}</div>{note}'
 
 
 def _of_changes(explanation: Explanation) -> list[tuple[str, str]]:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from cfproto_plugin.report.purposes import NAMED
 from cfproto_plugin.report.ranking import number_of, ranked, scales_of
 from cfproto_plugin.report.sentences import FURTHER, route_of
-from cfproto_plugin.report.words import both, feature_name, percent
+from cfproto_plugin.report.words import both, counted, feature_name, percent
 from cfproto_plugin.tables.cells import is_missing
 
 if TYPE_CHECKING:
     from cfproto_plugin.answers import Change
+    from cfproto_plugin.explanation import Explanation
     from cfproto_plugin.report.records import Line
 
 _HALF = 0.5  # of a whole number: a smaller step is mostly rounded away
@@ -27,10 +30,10 @@ def quality(line: Line) -> str:
         return ""
     stable, typical = percent(float(line.stability[0])), percent(float(line.typicality[0]))
     label, noise = line.class_name(line.counterfactual_class[0]), _noise(line)
-    moved = "a little" if noise is None else f"by about {noise:g} standard deviations"
+    size = "" if noise is None else f" (of about {noise:g} standard deviations each)"
     return (
-        f"{stable} of copies whose numbers are moved {moved} keep the class{_apart(line, noise)}. The answer is at "
-        f"least as typical of {label} as {typical} of its training rows."
+        f"The model still says {label} after {stable} of small random changes of the answer's numbers{size}"
+        f"{_apart(line, noise)}. The answer is at least as typical of {label} as {typical} of its training rows."
     )
 
 
@@ -48,6 +51,23 @@ def message_in_words(line: Line) -> str:
     return " ".join(part for part in (weaker, rest) if part)
 
 
+def alike(explanation: Explanation) -> str:
+    """That all answers of a row change the same columns; "" where none do so."""
+    if explanation.column_names is None or len(explanation) == len(set(explanation.row.tolist())):
+        return ""
+    diversity, rows = explanation.diversity, explanation.row
+    most = {row: float(np.nanmax(diversity[rows == row])) for row in set(rows[~np.isnan(diversity)].tolist())}
+    same = [str(row) for row in sorted(row for row, different in most.items() if different == 0)]
+    if not same:
+        return ""
+    named = both([*same[:NAMED], *([counted(len(same) - NAMED, "other")] if len(same) > NAMED else [])])
+    which = f"row {named}" if len(same) == 1 else f"rows {named}"
+    return (
+        f"All answers to {which} change the same columns and differ only in the values. If more columns may change, "
+        "answers may differ more."
+    )
+
+
 def weakness(line: Line) -> str:
     """Why the answer of a line is a weaker one: the search found none, or no further one; "" if it is not."""
     if line.status[0] != "fallback":
@@ -56,7 +76,7 @@ def weakness(line: Line) -> str:
 
 
 def _apart(line: Line, noise: float | None) -> str:
-    """Which of the changed columns the copies hardly try."""
+    """Which of the changed columns small random changes hardly move."""
     scales = scales_of(line)
     if noise is None or scales is None:
         return ""
@@ -67,11 +87,11 @@ def _apart(line: Line, noise: float | None) -> str:
     names, kinds = [feature_name(c) for c in still], [math.isnan(steps[str(c.feature)]) for c in still]
     named = both([*names[:NAMED], *(["others"] if len(names) > NAMED else [])])
     reasons = ["whole numbers are rounded"] * (not all(kinds)) + ["categories stay"] * any(kinds)
-    return f", but {named} hardly {'moves' if len(names) == 1 else 'move'} in them: {both(reasons)}"
+    return f"; these hardly move {named}: {both(reasons)}"
 
 
 def _noise(line: Line) -> float | None:
-    """The noise of the copies in standard deviations; None where it is not known."""
+    """The size of the random changes in standard deviations; None where it is not known."""
     config = line.meta.get("config")
     noise = config.get("noise") if isinstance(config, dict) else None
     return noise if isinstance(noise, (int, float)) else None

@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from cfproto_plugin.report.changes import UNITS, Shown, full_width, row_name, shown_changes
-from cfproto_plugin.report.notes import message_in_words, quality
+from cfproto_plugin.report.notes import alike, message_in_words, quality
 from cfproto_plugin.report.pictures import figures
 from cfproto_plugin.report.records import Record, records
 from cfproto_plugin.report.sentences import as_sentence
@@ -28,7 +28,9 @@ def as_html(explanation: Explanation) -> str:
     hidden = len(explanation) - len(shown)
     more = f'<p class="dim">… and {hidden:,} more</p>' if hidden > 0 else ""
     key = _key(explanation) if any(line.n_changes[0] for line in shown) else ""
-    return f'<style>{asset("cards.css")}</style><div class="cfp">{"".join(map(_card, shown))}{more}{key}</div>'
+    said = alike(explanation[:_NOTEBOOK_CARDS])
+    note = f'<p class="note">{escape(said)}</p>' if said else ""
+    return f'<style>{asset("cards.css")}</style><div class="cfp">{"".join(map(_card, shown))}{more}{note}{key}</div>'
 
 
 def _key(explanation: Explanation) -> str:

@@ -29,20 +29,21 @@ def proof_in_words(
 ) -> str:
     """What is proved of an answer, as the end of its message.
 
-    bound: below it no counterfactual exists. gap: how much of the answer's cost that leaves open; NaN without answer.
-    complete: the time sufficed. too_large: the model was, for a proof. wrong: what was to prove it contradicts the
-    model. left_out: rules and settings that the bound knows nothing of. prototype: J has a part that depends on the
+    bound: below it no counterfactual exists. gap: how much of the answer's objective that leaves open; NaN without an
+    answer. complete: the time sufficed. too_large: the model was, for a proof. wrong: what was to prove it contradicts
+    the model. left_out: rules and settings that the bound knows nothing of. prototype: J has a part that depends on the
     prototype, here that of the answer.
     """
-    goal = " with its prototype" if prototype else ""
+    measure = "by e.objective, with its prototype" if prototype else "by e.objective"
     if proved:
-        return f"; proved: no admissible counterfactual{goal} costs less"
+        return f"; proved: no smaller change ({measure}) that keeps the rules leads there"
     if not bound:
         return f"; {_no_proof(too_large=too_large, wrong=wrong)}"
-    above = "" if math.isnan(gap) else f", {100 * gap:.3g} % below this one"
+    below = "" if math.isnan(gap) else f", {100 * gap:.3g} % below this one,"
     end = "" if complete else "; the time ended before a proof"
     end = f"; {_TOO_LARGE}" if too_large else end
-    return f"; no admissible counterfactual{goal} costs less than {bound:.3g}{above}{_without(left_out)}{end}"
+    kept = f"that keeps the rules leads there{_without(left_out)}"
+    return f"; no change smaller than {bound:.3g} ({measure}){below} {kept}{end}"
 
 
 def none_in_words(
@@ -74,17 +75,18 @@ def certificate_in_words(
     rules: Sequence[str] = (),
     ranged: bool = False,
 ) -> str:
-    """What is proved of a row: no change that costs less than the bound leads to one of the classes `wanted`."""
+    """What is proved of a row: no change smaller than the bound leads to one of the classes `wanted`."""
     if math.isinf(bound):
         return none_in_words(wanted, min_proba, rules, ranged=ranged)
     if not bound:
         return _no_proof(too_large=too_large, wrong=wrong)
     names = " or ".join(map(str, wanted))
     proba = at_least(min_proba)
-    end = ", and one that costs as much does" if exact else ""
+    end = ", and one of that size does" if exact else ""
     end += "" if complete else "; more time may prove more"
     return (
-        f"no admissible change that costs less than {bound:.3g} leads to class {names}{proba}{_without(left_out)}{end}"
+        f"no change smaller than {bound:.3g} (measured like e.objective) that keeps the rules leads to class {names}"
+        f"{proba}{_without(left_out)}{end}"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,11 @@ _ROUTES = {
     "proof": "by a mixed-integer program",
 }
 _MOVED = ", moved inside the rules"
+_REACHED = (  # how messages of `why_not_in_words` tell the class and the best probability
+    re.compile(r"gave class (.+) a probability of ([-+.\de]+)"),
+    re.compile(r"the best point has class (.+) with probability ([-+.\de]+), but"),
+    re.compile(r"points with class (.+?)(?: with probability [-+.\de]+)? were tried.* has probability ([-+.\de]+);"),
+)
 FURTHER = "; the search found no further one"  # of a fallback whose row has an answer of the search
 _ROUNDING = 1e-9
 
@@ -87,7 +93,7 @@ def how_in_words(how: How, *, label: Any, n_changes: int, cost: float, ruled: bo
         return f"the nearest training row of class {label}{_MOVED if ruled else ''}: the time budget left no search"
     route, before = route_of(how), how.polished_from
     if how.method == "proof":
-        instead = "" if math.isnan(before) else ", in place of a costlier answer"
+        instead = "" if math.isnan(before) else ", a smaller change than the search found"
         return f"class {label} reached {route}{instead}"
     if math.isinf(before):
         return f"class {label} reached {route} with {counted(n_changes, 'change')}"
@@ -196,6 +202,12 @@ def _blocked_in_words(relations: Sequence[str], wanted: str, reached: float) -> 
         return f"no point that was tried satisfies {named}; {relax}"
     best = "" if math.isnan(reached) else f"; the best point that keeps all rules has probability {reached:.3g}"
     return f"points with {wanted} were tried, but none of them satisfies {named}{best}; {relax}"
+
+
+def best_reached(message: str) -> tuple[str, float] | None:
+    """The class that was sought and its best probability at a point that keeps the rules; None if it is not told."""
+    found = next((found for pattern in _REACHED if (found := pattern.search(message))), None)
+    return None if found is None else (found[1], float(found[2]))
 
 
 def _nothing_valid(

@@ -6,7 +6,7 @@ import textwrap
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from cfproto_plugin.report.notes import message_in_words, quality
+from cfproto_plugin.report.notes import alike, message_in_words, quality
 from cfproto_plugin.report.purposes import MARK, OTHER, only_for
 from cfproto_plugin.report.ranking import ranked
 from cfproto_plugin.report.sentences import FURTHER, as_sentence
@@ -34,10 +34,10 @@ def as_text(explanation: Explanation, width: int) -> str:
     columns = aligned(cells, right=(0, 3, 4))
     room = width - max(map(len, columns)) - 2
     if room < _TEXT_ROOM:
-        below = [[f"{_INDENT}{text}" for text in _largest(line, width - len(_INDENT))] for line in shown]
+        below = [[f"{_INDENT}{text}" for text in note] for note in _notes(shown, width - len(_INDENT))]
         lines = [columns[0], *(text for head, note in zip(columns[1:], below, strict=True) for text in (head, *note))]
     else:
-        notes = [["what changes"], *(_largest(line, room) or [""] for line in shown)]
+        notes = [["what changes"], *(note or [""] for note in _notes(shown, room))]
         beside = [
             ("" if at else head, text)
             for head, note in zip(columns, notes, strict=True)
@@ -46,6 +46,7 @@ def as_text(explanation: Explanation, width: int) -> str:
         lines = aligned(beside)
     hidden = len(explanation) - len(shown)
     ends = [f"... and {hidden} more"] if hidden else []
+    ends += _wrapped(alike(shown), width)
     if any(MARK in text for text in lines) and any(map(only_for, shown.changes())):
         ends += _wrapped(OTHER, width)
     if "fallback" in shown.status:
@@ -97,6 +98,15 @@ def _single(line: Explanation, width: int) -> list[str]:
 
 def _wrapped(text: str, width: int) -> list[str]:
     return textwrap.wrap(text, max(width, 1), break_on_hyphens=False)
+
+
+def _notes(explanation: Explanation, width: int) -> list[list[str]]:
+    """The lines of text of every line; one that only repeats what was said of its row refers to that."""
+    found: list[list[str]] = []
+    for at, line in enumerate(explanation):
+        again = at and line.row[0] == explanation.row[at - 1] and line.message[0] == explanation.message[at - 1]
+        found.append(["as above"] if again and not line.n_changes[0] else _largest(line, width))
+    return found
 
 
 def _largest(line: Explanation, width: int) -> list[str]:

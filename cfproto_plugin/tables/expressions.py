@@ -23,6 +23,7 @@ from cfproto_plugin.protocols import Array
 from cfproto_plugin.tables.cells import listed
 from cfproto_plugin.tables.columns import Columns
 
+SMALLEST = 1e-290  # numbers below may have lost digits, or all of them
 COMPARISONS = ("<=", ">=", "<", ">", "==", "!=")
 _SIGNS = re.compile(r"[<>=!≤≥≠]+")
 _MEANT = {"=<": "<=", "=>": ">=", "<>": "!=", "=": "==", "===": "==", "=!": "!=", "≤": "<=", "≥": ">=", "≠": "!="}
@@ -111,7 +112,13 @@ def _combined(sign: str, left: Sum, right: Sum) -> Sum | None:
         return None
     many, factor = (right, left.constant) if right.weights.any() else (left, right.constant)
     factor = 1 / factor if sign == "/" else factor
-    return Sum(factor * many.weights, factor * many.constant)
+    found = Sum(factor * many.weights, factor * many.constant)
+    return None if factor and (_lost(found.weights, many.weights) or _lost(found.constant, many.constant)) else found
+
+
+def _lost(products: Array | float, numbers: Array | float) -> bool:
+    """Whether products of these numbers are too small to be exact: in another order they may be other numbers."""
+    return bool(np.any((np.abs(products) < SMALLEST) & (np.asarray(numbers) != 0)))
 
 
 def places(expression: Expression) -> Iterator[int]:
@@ -133,6 +140,13 @@ def largest(expression: Expression, most: Array) -> float:
     if isinstance(expression, Level):
         return np.inf
     return abs(expression.value) if isinstance(expression, Number) else float(most[expression.at])
+
+
+def multiplies(expression: Expression) -> bool:
+    """Whether an expression has a product or a quotient, which may be too small for a float."""
+    if not isinstance(expression, Operation):
+        return False
+    return expression.sign in "*/" or multiplies(expression.left) or multiplies(expression.right)
 
 
 def read_chain(text: str, columns: Columns) -> tuple[list[Expression], list[str]]:

@@ -11,6 +11,8 @@ from cfproto_plugin.protocols import Array
 from cfproto_plugin.tables.attributes import Attribute
 from cfproto_plugin.tables.cells import is_frame, number_dtype
 
+_EXACT_POWER = 22  # 10^22 is the largest power of ten that a float64 holds exactly
+
 
 class Held(NamedTuple):
     """Numbers of one dtype."""
@@ -37,6 +39,20 @@ class Held(NamedTuple):
         with np.errstate(over="ignore"):
             return np.asarray(x.astype(self.dtype).astype(x.dtype))
 
+    def decimals(self, x: Array) -> Array:
+        """The nearest floats that it holds, as the shortest decimals that tell them apart: 0.3, not 0.30000001.
+
+        In 64 bits; larger floats have larger decimals.
+        """
+        with np.errstate(over="ignore"):
+            own = np.asarray(x).astype(self.dtype)
+        found, left = own.astype(np.float64), np.isfinite(own) & (own != 0)
+        if self.dtype == np.float32:
+            found, left = _of_single(own, found, left)
+        if left.any():
+            found[left] = own[left].astype("U32").astype(np.float64)
+        return found
+
     def _towards(self, bound: Array, end: float) -> Array:
         """The nearest number that it holds from the bound on in the direction of the end; infinite and missing stay."""
         most = np.finfo(self.dtype).max
@@ -45,6 +61,27 @@ class Held(NamedTuple):
             short = near < bound if end > 0 else near > bound
             found = np.where(short, np.nextafter(near, self.dtype.type(end)), near)
         return np.where(np.isinf(bound), bound, found).astype(np.float64)
+
+
+def _of_single(own: Array, found: Array, left: Array) -> tuple[Array, Array]:
+    """Shortest decimals of float32 `own` (...) in `found`, and which of those that are `left` are left still.
+
+    A number that is written with up to six digits is the nearest such one of its float32; more than nine are not
+    needed. A whole number divided or multiplied by a power of ten that 64 bits hold exactly rounds once.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = np.where(left, np.floor(np.log10(np.abs(found))), 0.0)
+    known = left & (np.abs(5 - size) <= _EXACT_POWER) & (np.abs(8 - size) <= _EXACT_POWER)
+    for digits in range(6, 10):
+        power, fits = digits - 1 - size, left & known
+        scale = 10.0 ** np.abs(np.where(fits, power, 0.0))
+        value = np.where(fits, found, 0.0)
+        near = np.where(power >= 0, np.rint(value * scale) / scale, np.rint(value / scale) * scale)
+        good = fits & (near.astype(np.float32) == own)
+        found, left = np.where(good, near, found), left & ~good
+        if not left.any():
+            break
+    return found, left
 
 
 def held_in(raw: Any, attributes: Sequence[Attribute], dtypes: Sequence[Any] | None = None) -> tuple[Held, ...] | None:

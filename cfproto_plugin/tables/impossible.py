@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.tables.expressions import Number, Place, largest, places
+from cfproto_plugin.tables.expressions import SMALLEST, Number, Place, largest, multiplies, places
 from cfproto_plugin.tables.relations import Comparison
 from cfproto_plugin.tables.rules import Rules
 from cfproto_plugin.tables.space import Rows
@@ -67,12 +67,12 @@ def impossible_relations(rules: Rules, rows: Rows) -> Iterator[tuple[int, str]]:
 
 
 def _ends(rules: Rules, rows: Rows) -> tuple[Array, Array]:
-    """The lowest and highest values (n, A) that numbers of the rows have in relations, rounded as columns hold them."""
+    """The lowest and highest values (n, A) that numbers of the rows have in relations, as columns write them."""
     lower, upper = rows.lower.astype(float), rows.upper.astype(float)
     for held in rules.columns.held:
-        if held.rounds:
-            lower = np.where(held.where, np.fmin(lower, held.rounded(lower)), lower)
-            upper = np.where(held.where, np.fmax(upper, held.rounded(upper)), upper)
+        if held.is_float:
+            lower = np.where(held.where, held.decimals(lower), lower)
+            upper = np.where(held.where, held.decimals(upper), upper)
     return np.where(np.isnan(lower), -np.inf, lower), np.where(np.isnan(upper), np.inf, upper)
 
 
@@ -118,13 +118,24 @@ def _of_categories(rules: Rules, row: Array, relations: list[Comparison]) -> str
 def _of_numbers(rules: Rules, box: _Box, relations: list[Comparison]) -> str:
     """Linear relations that add up to something false everywhere in a box."""
     rows = [row for relation in relations for row in _linear(relation, box, len(rules.fixed))]
+    taken = _contradiction(rows, box)
+    for name in dict.fromkeys(row.name for row, _ in taken):  # those without which the others are false, too, go
+        fewer = _contradiction([row for row, _ in taken if row.name != name], box)
+        taken = fewer or taken
+    if not taken:
+        return ""
+    names = list(dict.fromkeys(row.name for row, _ in taken))
+    used = [i for i in range(len(box.columns)) if _total(taken, i)]
+    return _in_words(names, _values(rules, box, used))
+
+
+def _contradiction(rows: list[_Below], box: _Box) -> list[tuple[_Below, Fraction]]:
+    """Comparisons, and how often to take each, that add up to something false everywhere in a box; empty if none do."""
     for strict_only in (False, True):
-        taken = _multipliers(rows, box, strict_only=strict_only)
+        taken = _multipliers(rows, box, strict_only=strict_only) if rows else []
         if taken and _is_false(taken, box):
-            names = list(dict.fromkeys(row.name for row, _ in taken))
-            used = [i for i in range(len(box.columns)) if _total(taken, i)]
-            return _in_words(names, _values(rules, box, used))
-    return ""
+            return taken
+    return []
 
 
 def _in_words(names: list[str], why: str) -> str:
@@ -156,6 +167,7 @@ def _linear(relation: Comparison, box: _Box, count: int) -> Iterator[_Below]:
         sides, weights = relation.sides[i : i + 2], linear.weights[box.columns]
         is_exact = all(isinstance(side, (Place, Number)) for side in sides)
         error = 0.0 if is_exact else _ROUNDING * sum(largest(side, most) for side in sides)
+        error += SMALLEST * any(map(multiplies, sides))
         if not np.isfinite([*weights, linear.bound, error]).all():
             continue
         if linear.sense in {"<", "<=", "=="}:

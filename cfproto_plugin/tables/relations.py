@@ -14,6 +14,7 @@ from cfproto_plugin.protocols import Array
 from cfproto_plugin.tables.cells import is_missing, listed
 from cfproto_plugin.tables.columns import Columns
 from cfproto_plugin.tables.expressions import Expression, Level, Number, Place, as_sum, places, read_chain
+from cfproto_plugin.tables.held import Held
 
 _COMPARE = {
     "<=": operator.le,
@@ -42,19 +43,29 @@ class Comparison:
     sides: tuple[Expression, ...]
     signs: tuple[str, ...]
     linear: tuple[Linear, ...] | None = field(default=None, compare=False)  # None if one is of categories or a product
+    narrow: tuple[tuple[Held, tuple[int, ...]], ...] = field(default=(), compare=False)  # its columns of float32 and so
 
     def __call__(self, x: Array) -> Array:
-        """Compare in every table row of x (n, A), calculating in 64 bits."""
-        good, x = np.ones(len(x), dtype=bool), x.astype(np.float64, copy=False)
+        """Compare in every table row of x (n, A), calculating in 64 bits; a float32 is what it is written as."""
+        good, x = np.ones(len(x), dtype=bool), self._written(x)
         with np.errstate(over="ignore", invalid="ignore"):
             sides = [side(x) for side in self.sides]
             for left, sign, right in zip(sides, self.signs, sides[1:], strict=False):
                 good &= _COMPARE[sign](left, right)
         return good
 
-    def on(self, columns: Columns) -> Comparison:  # noqa: ARG002 as the others
+    def on(self, columns: Columns) -> Comparison:
         """The same for rows that hold the columns otherwise."""
-        return self
+        named = {at for side in self.sides for at in places(side)}
+        pairs = ((held, tuple(sorted(named & {*np.flatnonzero(held.where)}))) for held in columns.held if held.is_float)
+        return replace(self, narrow=tuple((held, at) for held, at in pairs if at))
+
+    def _written(self, x: Array) -> Array:
+        """The rows x (n, A) in 64 bits, with the shortest decimals of narrower floats."""
+        wide = x.astype(np.float64, copy=bool(self.narrow))
+        for held, at in self.narrow:
+            wide[:, at] = held.decimals(wide[:, at])
+        return wide
 
 
 @dataclass(frozen=True)
@@ -114,7 +125,7 @@ def read_relation(relation: Any, columns: Columns) -> Relation:
     coded = [_coded(relation, *each, signs, columns) for each in zip(sides, compared, strict=True)]
     named = {at for side in sides for at in places(side)}
     linear = None if named & set(columns.categories) else _linear(sides, signs, len(columns.attributes))
-    return Comparison(relation, tuple(coded), tuple(signs), linear)
+    return Comparison(relation, tuple(coded), tuple(signs), linear).on(columns)
 
 
 def _linear(sides: list[Expression], signs: list[str], count: int) -> tuple[Linear, ...] | None:

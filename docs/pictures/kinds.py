@@ -81,6 +81,11 @@ def changes_numbers() -> Any:
     return explainer.explain(rows[:1]).plot()
 
 
+def unanswered() -> Any:
+    explainer, rows = tumours()
+    return explainer.explain(rows[:1], features=Features(vary=("worst area", "worst texture"))).plot()
+
+
 def images() -> Any:
     explainer, rows = digits()
     return explainer.explain(rows[[3, 8, 12]]).plot(shape=(8, 8))
@@ -107,7 +112,7 @@ def embedding() -> Any:
 
 
 KINDS: dict[str, Callable[[], Any]] = {
-    each.__name__: each for each in (changes, changes_numbers, images, cohort, comparison, path, embedding)
+    each.__name__: each for each in (changes, changes_numbers, unanswered, images, cohort, comparison, path, embedding)
 }
 
 

@@ -202,8 +202,20 @@ def test_json_has_one_object_per_counterfactual_and_null_for_what_is_missing(loa
     assert f"3 of 3 rows explained by {found} counterfactuals" in result.stderr
 
 
+def test_rows_that_are_in_the_target_already_are_not_counted_as_explained(folder):
+    every = json.loads(explain(folder, "model.json", "--json").stdout)
+    there = [line["original_class"] for line in every].count(1)
+    assert 0 < there < len(every)
+    result = explain(folder, "model.json", "--target", 1, "--class-names", "0=malignant,1=benign")
+    assert result.stderr.startswith(f"{len(every) - there} of {len(every)} rows explained in ")
+    assert f"; {there} rows already in the target (benign): nothing to change" in result.stderr
+    one = explain(folder, "model.json", "--target", 0, "--target", 1, "--limit", 1, "-n", 3)
+    assert one.stderr.startswith("1 row already in the target (")
+    assert (result.exit_code, one.exit_code) == (0, 0)
+
+
 def test_one_row_and_one_counterfactual_are_counted_as_one(folder):
-    result = explain(folder, "model.json", "--target", 0, "--target", 1, "--limit", 1, "-n", 3)
+    result = explain(folder, "model.json", "--limit", 1, "-n", 2, "--time-budget", 1e-9)
     assert "1 of 1 row explained by 1 counterfactual in " in result.stderr
 
 
@@ -293,7 +305,8 @@ def test_rows_without_a_counterfactual_give_status_1_and_their_reasons(folder, t
     assert result.exit_code == 1
     reasons, summary = result.stderr.splitlines()
     assert reasons.startswith("rows 0, 2, 3, 4, 5: infeasible: ")
-    assert "1 of 6 rows explained" in summary
+    assert "0 of 6 rows explained" in summary
+    assert "; 1 row already in the target (0): nothing to change" in summary
     found = pd.read_csv(tmp_path / "o.csv")
     assert found.status.tolist() == ["infeasible", "found", *["infeasible"] * 4]
     assert found["worst area"].notna().tolist() == [False, True, *[False] * 4]

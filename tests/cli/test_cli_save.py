@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import joblib
 import numpy as np
@@ -100,7 +101,20 @@ def test_types_are_trusted_by_an_option_that_the_command_names(folder, tmp_path)
     refused = run(*again)
     assert refused.exit_code == 2
     assert "types that could do harm" in refused.stderr
+    assert "pass --trust sklearn.tree._tree.Tree" in refused.stderr
     assert run(*again, "--trust", "sklearn.tree._tree.Tree").exit_code == 0
+
+
+@pytest.mark.needs("skops")
+def test_no_message_names_the_temporary_file_of_a_model(folder, tmp_path, monkeypatch):
+    fit = ["--train", folder / "numbers.csv", "--drop", "target"]
+    assert run("save", folder / "forest.joblib", *fit, "-o", tmp_path / "a.zip").exit_code == 0
+    monkeypatch.setitem(sys.modules, "skops.io", None)
+    saved = run("save", folder / "forest.joblib", *fit, "-o", tmp_path / "b.zip")
+    assert "saved by reference: its .skops file needs skops" in saved.stderr
+    again = run("explain", "--explainer", tmp_path / "a.zip", "--rows", folder / "number-rows.csv")
+    assert f"the model of {tmp_path / 'a.zip'}" in again.stderr
+    assert "cannot be loaded: its .skops file needs skops" in again.stderr
 
 
 def test_a_model_that_was_left_out_is_given_again(folder, tmp_path):

@@ -6,16 +6,19 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
 from test_report import explanation
 
-from cfproto_plugin import CounterfactualExplainer, Features
+from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
+from cfproto_plugin.cli.show import as_lines
 from cfproto_plugin.report import as_html, as_text
 from cfproto_plugin.report.document import report_html
-from cfproto_plugin.report.notes import message_in_words, quality
+from cfproto_plugin.report.notes import alike, message_in_words, quality
 from cfproto_plugin.report.purposes import names_by_purpose
 from cfproto_plugin.report.ranking import ranked
 from cfproto_plugin.search.how import How
 
+RNG = np.random.default_rng(0)
 MESSAGE = "class yes reached on the way to an example of it, then improved"
 WEAKER = "A weaker answer: the search found none, so this one was made from a training row of that class."
 NO_FURTHER = "A weaker answer: the search found no further one, so this one was made from a training row of that class."
@@ -84,17 +87,33 @@ def test_what_the_class_needs_comes_first_in_sentence_table_and_page():
     assert order == sorted(order, key=lambda name: page.index(f"<td>{name}</td>"))
 
 
-def test_quality_says_what_copies_are_and_which_changed_columns_they_hardly_try():
+def test_quality_says_in_plain_words_what_was_tried_and_which_changed_columns_it_hardly_moves():
     assert quality(answer(["class"] * 4)) == (
-        "94 % of copies whose numbers are moved by about 0.1 standard deviations keep the class, but grade, age and "
-        "job hardly move in them: whole numbers are rounded and categories stay. The answer is at least as typical of "
-        "yes as 30 % of its training rows."
+        "The model still says yes after 94 % of small random changes of the answer's numbers (of about 0.1 standard "
+        "deviations each); these hardly move grade, age and job: whole numbers are rounded and categories stay. The "
+        "answer is at least as typical of yes as 30 % of its training rows."
     )
 
 
 def test_whole_numbers_that_the_noise_does_move_are_not_named():
     e = replace(answer(["class"] * 4), deviations=np.array([30.0, 1.0, 1.0, np.nan]))
-    assert "but age and job hardly move" in quality(e)
+    assert "these hardly move age and job:" in quality(e)
+
+
+def test_answers_that_change_the_same_columns_are_said_to_differ_only_in_the_values():
+    rows = pd.DataFrame(RNG.normal(size=(200, 2)), columns=["x", "y"])
+    model = LogisticRegression().fit(rows, rows["x"] > 0)
+    explainer = CounterfactualExplainer(model, search=SearchConfig.close()).fit(rows)
+    row = rows[rows["x"] < -1][:1]
+    same = explainer.explain(row, n=2, features=Features(vary=("x",)), progress=False)
+    assert (same.diversity == 0).all()
+    said = "All answers to row 0 change the same columns and differ only in the values."
+    for text in (as_text(same, 80), as_html(same), same.to_html(), "\n".join(as_lines(same))):
+        assert said in " ".join(text.split())
+    for other in (same[0], explainer.explain(row, n=1, progress=False)):
+        assert not alike(other)
+    differ = replace(same, counterfactual=same.counterfactual.assign(y=[0.0, float(row["y"].iloc[0])]))
+    assert not alike(differ)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ import pytest
 from cfproto_plugin import CounterfactualExplainer, Explanation, Features, SearchConfig
 from cfproto_plugin.errors import InputError
 from cfproto_plugin.report.document import _of_changes
+from cfproto_plugin.report.sentences import best_reached, why_not_in_words
 
 pytestmark = pytest.mark.needs("matplotlib")
 
@@ -528,10 +529,41 @@ def test_a_row_without_an_answer_is_a_picture_that_says_why(explainer, refused):
     e = explainer.explain(refused.original[:2], features=Features(vary=("constant",)), progress=False)
     assert not e.found.any()
     figure = drawn(e[0].plot())
-    assert title(figure) == "Row 0: no counterfactual"
-    assert "there can be no counterfactual" in flat(" ".join(texts(figure)))
+    assert title(figure) == "Row 0: the model says “$no_^$ <i>” and no counterfactual can exist"
+    said = flat(" ".join(texts(figure)))
+    assert "Infeasible: no row that the rules admit" in said
+    assert flat(str(e.message[0]).partition("; ")[0]) in said
+    assert [bar.get_width() for bar in figure.axes[0].patches] == pytest.approx(sorted(e.original_proba[0])[::-1])
     assert title(e.plot()) == "0 of 2 rows have a counterfactual."
     assert "the rules leave no way" in title(e[0].plot("path"))
+
+
+def test_the_picture_of_a_row_that_was_searched_in_vain_shows_how_near_the_search_came(explainer):
+    row = TABLE[(TABLE["income"] < 1500) & (TABLE["<b>job</b>"] != "nurse")][:1]
+    e = explainer.explain(row, features=Features(vary=("$x_1^$",)), progress=False)
+    assert e.status.tolist() == ["not_found"]
+    best = float(re.search(r"a probability of ([.\de-]+)", e.message[0])[1])
+    for figure in (drawn(e.plot()), drawn(explainer.explain(row, n=2, features=Features(vary=("$x_1^$",))).plot())):
+        (mark,) = [line for line in figure.axes[0].lines if line.get_marker() == ">"]
+        assert mark.get_xdata()[0] == best
+        assert "no counterfactual was found" in title(figure)
+        assert "That does not prove that there is none" in flat(" ".join(texts(figure)))
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({"reached": 0.25}, ("a", 0.25)),
+        ({"reached": 0.51, "least": 0.1}, ("a", 0.51)),
+        ({"reached": 0.25, "blocked": ["x < y"], "only_of_class": True}, ("a", 0.25)),
+        ({"reached": 0.25, "blocked": ["x < y"], "only_of_class": True, "min_proba": 0.8}, ("a", 0.25)),
+        ({}, None),
+        ({"blocked": ["x < y"]}, None),
+    ],
+)
+def test_the_best_that_was_reached_is_read_from_the_message(given, found):
+    known = {"in_time": True, "refused": False, "further": False, "absent": False, "min_proba": None, "fallback": True}
+    assert best_reached(why_not_in_words(["a"], **(known | given))) == found
 
 
 def test_an_explanation_from_a_file_draws_what_it_can_and_says_what_it_cannot(both, explainer):

@@ -339,6 +339,14 @@ def test_a_report_counts_lines_as_lines_and_rows_as_rows(tmp_path):
     assert "1 of 2|rows explained|1 of 4|lines found|3 of 4|lines not found|" in outline.text
 
 
+def test_a_report_counts_rows_that_are_in_the_target_already_apart(tmp_path):
+    lines = table(3)
+    after = lines.counterfactual.copy()
+    after[1] = lines.original[1]
+    outline = Outline(write_report(replace(lines, counterfactual=after), tmp_path / "r.html").read_text("utf-8"))
+    assert "2 of 3|rows explained|1|row already in the target|3|found|" in outline.text
+
+
 def test_a_report_counts_one_as_one(tmp_path):
     e = replace(table(1), meta={"n_predict_calls": 1, "n_predicted_rows": 1})
     outline = Outline(write_report(e, tmp_path / "r.html").read_text(encoding="utf-8"))

@@ -136,12 +136,48 @@ def test_no_relation_that_some_row_on_a_grid_satisfies_is_called_impossible():
     assert possible > 80
 
 
-def test_a_relation_may_hold_by_the_rounding_of_a_narrow_column():
-    frame = FRAME.astype({"a": "float32"})
+@pytest.mark.parametrize(
+    "relations",
+    [
+        ["-2*x0 - x1 + x2 == 9", "2*x0 + 2*x1 - 2*x2 > 6", "x0 + x1 >= -3"],
+        ["-2*x0 - 2*x1 == -9", "x1 == 6", "x0 + x1 + x2 == -6", "2*x1 - x2 <= 0"],
+    ],
+)
+def test_relations_without_which_the_first_cannot_hold_either_are_not_named(relations):
+    train = np.array([[-2.0] * 3, [2.0] * 3])
+    explainer = CounterfactualExplainer(lambda x: np.eye(2)[(x[:, 0] > 0).astype(int)]).fit(train)
+    e = explainer.explain(np.zeros((1, 3)), features=Features(relations=relations))
+    assert e.status.tolist() == ["infeasible"]
+    assert sum(repr(relation) in e.message[0] for relation in relations) == 1
+
+
+@pytest.mark.parametrize(("relation", "possible"), [("a >= 0.1", True), ("a == 0.1", True), ("a > 0.1", False)])
+@pytest.mark.parametrize("narrow", [("a",), ("a", "b", "c")])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_narrow_column_is_what_it_is_written_as(relation, possible, narrow, dtype):
+    frame = FRAME.drop(columns="job").astype(dict.fromkeys(narrow, dtype))
     explainer = CounterfactualExplainer(model).fit(frame)
-    rules = Features(relations="a > 0.1", ranges={"a": (0.0, 0.15)}, step={"a": 0.1})
+    rules = Features(relations=relation, ranges={"a": (0.0, 0.15)}, step={"a": 0.1})
     space = explainer.fitted_.space.with_rules(rules, explainer.fitted_.space.columns.given(frame).table)
-    given = space.columns.given(row(a=0.05).astype({"a": "float32"}))
-    highest = np.where(np.arange(4) == 0, space.rows(given.table).upper, given.table)
-    assert space.rules.related(highest)[0]
-    assert contradictions(space, space.rows(given.table)) == {}
+    given = space.columns.given(row(a=0.05).drop(columns="job").astype(dict.fromkeys(narrow, dtype)))
+    highest = np.where(np.arange(3) == 0, space.rows(given.table).upper, given.table)
+    assert space.rules.related(highest)[0] == possible
+    assert (contradictions(space, space.rows(given.table)) == {}) == possible
+
+
+def test_an_equation_with_a_decimal_is_possible_in_a_table_of_float32():
+    x = np.random.default_rng(0).uniform(0, 1, (200, 2)).astype(np.float32)
+    explainer = CounterfactualExplainer(lambda x: np.eye(2)[(x[:, 1] > 0.5).astype(int)]).fit(x)
+    own = np.array([[0.7, 0.2]], dtype=np.float32)
+    e = explainer.explain(own, features=Features(relations="x0 == 0.7", immutable=(0,)))
+    assert e.status.tolist() == ["found"]
+    assert explainer.explain(own, features=Features(relations="x0 > 0.7", immutable=(0,))).status[0] == "infeasible"
+
+
+@pytest.mark.parametrize("relation", ["1e-165*x0*1e-165 > 0", "x0*1e-165*1e-165 >= 1e-321", "x0/1e200/1e120 > 0"])
+def test_products_that_are_too_small_for_a_float_prove_nothing(relation):
+    train = np.array([[0.0, 0.0], [1e12, 1.0]])
+    explainer = CounterfactualExplainer(lambda x: np.eye(2)[(x[:, 1] > 0.5).astype(int)]).fit(train)
+    space = explainer.fitted_.space.with_rules(Features(relations=relation), train)
+    assert space.rules.related(train).tolist() == [False, True]
+    assert contradictions(space, space.rows(train)) == {}

@@ -7,6 +7,7 @@ import pytest
 from cfproto_plugin import CounterfactualExplainer, Features
 from cfproto_plugin.errors import ConfigError
 from cfproto_plugin.tables.columns import Columns
+from cfproto_plugin.tables.held import Held
 from cfproto_plugin.tables.relations import read_relation
 
 FRAME = pd.DataFrame(
@@ -147,8 +148,24 @@ def test_a_relation_holds_in_the_numbers_that_narrow_columns_hold(narrow):
     explainer = CounterfactualExplainer(proba, features=Features(relations="b - 1.45 * a >= 1.82")).fit(frame)
     space = explainer.fitted_.space
     row = np.array([[-0.22068965517241383, 1.5, 0.0]], dtype=space.columns.dtype)
-    assert 1.5 - 1.45 * row[0, 0].astype(np.float32).astype(float) < 1.82  # what is returned in float32
+    assert 1.5 - 1.45 * float(str(row[0, 0].astype(np.float32))) < 1.82  # what is returned in float32
     assert not space.rules.related(row).any()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_narrow_floats_are_compared_as_their_shortest_decimals(dtype):
+    rng = np.random.default_rng(0)
+    drawn = rng.normal(size=3000) * 10.0 ** rng.integers(-40, 39, 3000)
+    written = np.concatenate([rng.normal(size=3000).round(3), rng.integers(-(10**9), 10**9, 1000), drawn])
+    limits = np.finfo(dtype)
+    with np.errstate(over="ignore"):
+        x = np.concatenate([written.astype(dtype), [0, -0.0, limits.max, limits.tiny, limits.smallest_subnormal]])
+    x = x[np.isfinite(x)].astype(dtype)
+    held = Held(np.dtype(dtype), np.array([True]), rounds=True)
+    found = held.decimals(x.astype(float))
+    assert found.tolist() == [float(str(value)) for value in x]
+    assert np.isnan(held.decimals(np.array([np.nan]))).all()
+    assert held.decimals(np.array([np.inf, -np.inf])).tolist() == [np.inf, -np.inf]
 
 
 @pytest.mark.parametrize("text", ["Mjob == teacher", "teacher != Mjob"])

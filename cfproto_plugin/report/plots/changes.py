@@ -10,6 +10,7 @@ import numpy as np
 from cfproto_plugin.helpers.kinds import cells_of
 from cfproto_plugin.report.plots import canvas as c
 from cfproto_plugin.report.plots.lanes import Lane, category_lane, number_lane
+from cfproto_plugin.report.plots.unanswered import plot_unanswered
 from cfproto_plugin.report.purposes import MARK, names_by_purpose, only_for
 from cfproto_plugin.report.ranking import number_of, ranked, scales_of, size_of
 from cfproto_plugin.report.sentences import as_sentence
@@ -30,7 +31,7 @@ def plot_changes(line: Explanation, source: Source | None, figure: Any = None) -
     """A lane for each of the largest changes of one line, largest first."""
     changes = ranked(line)
     if not changes:
-        return c.no_picture(figure, f"Row {line.row[0]}: {_nothing(line)}", as_sentence(line))
+        return plot_unanswered(line, f"Row {line.row[0]}: {_nothing(line)}", _why(line), figure)
     shown, scales = changes[:_SHOWN], scales_of(line)
     lanes = _lanes(line, shown, source)
     names = [feature_name(change) + MARK * bool(only_for(change)) for change in shown]
@@ -53,7 +54,15 @@ def plot_changes(line: Explanation, source: Source | None, figure: Any = None) -
 
 
 def _nothing(line: Explanation) -> str:
-    return "nothing has to change" if line.found[0] else "no counterfactual"
+    if line.status[0] == "error":
+        return "not explained"
+    old = f"the model says “{c.shortened(line.class_name(line.original_class[0]))}”"
+    ends = {"found": "already, and nothing has to change", "infeasible": "and no counterfactual can exist"}
+    return f"{old} {ends.get(str(line.status[0]), 'and no counterfactual was found')}"
+
+
+def _why(line: Explanation) -> str:
+    return as_sentence(line) if line.found[0] else str(line.message[0])
 
 
 def _title(line: Explanation, count: int) -> str:

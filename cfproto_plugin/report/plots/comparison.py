@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cfproto_plugin.report.notes import weakness
+from cfproto_plugin.report.notes import alike, weakness
 from cfproto_plugin.report.plots import canvas as c
+from cfproto_plugin.report.plots.unanswered import plot_unanswered
 from cfproto_plugin.report.purposes import MARK, OTHER, only_for
 from cfproto_plugin.report.ranking import CATEGORY, ranked, scales_of, size_of
 from cfproto_plugin.report.words import counted, percent, value_text
@@ -31,7 +32,7 @@ def plot_comparison(explanation: Explanation, figure: Any = None) -> Any:
     scales = scales_of(explanation)
     names = _ordered(changes, explanation.column_names or (), scales)
     if not names:
-        return c.no_picture(figure, _title(explanation, 0), str(explanation.message[0]))
+        return plot_unanswered(explanation[0], _title(explanation, 0), str(explanation.message[0]), figure)
     shown = names[:_COLUMNS]
     figure = c.canvas(figure, _NAMES + _ANSWER * (len(lines) + 1), _FRAME + _ROW * (len(shown) + 1))
     axes = figure.subplots()
@@ -42,7 +43,7 @@ def plot_comparison(explanation: Explanation, figure: Any = None) -> Any:
         _write(axes, 0, y, value_text(before))
         for x, each in enumerate(changes, start=1):
             _cell(axes, x, y, each.get(name), scales)
-    weaker = sorted({text for line in lines if (text := weakness(line))})
+    weaker = [*sorted({text for line in lines if (text := weakness(line))}), *filter(None, [alike(explanation)])]
     heads = ["as it is", *(_head(number, line) for number, line in enumerate(lines, start=1))]
     axes.set_xticks(range(len(heads)), heads, fontsize=c.SMALL)
     axes.xaxis.tick_top()

@@ -77,8 +77,8 @@ def _caption(hidden: int) -> str:
     more = f" {hidden:,} rarer categories are not shown." if hidden else ""
     return (
         "Categories that go with similar rows of the training data get numbers near each other (the distance that the "
-        "explainer was given, ABDM by default). A change from one to another costs by how far apart they are: 1 is one "
-        f"standard deviation.{more}"
+        "explainer was given, ABDM by default). The farther apart two categories are, the larger a change from one to "
+        f"the other is for the search: 1 is one standard deviation.{more}"
     )
 
 

@@ -26,7 +26,14 @@ from cfproto_plugin.search.proofs.choices import Price, choices_of
 from cfproto_plugin.search.proofs.known import Known, without_needless, witness
 from cfproto_plugin.search.proofs.prove import PROVED, Confirmed, Found, Limits, Question, Verdict, is_proved, prove
 from cfproto_plugin.search.proofs.reading import Reading
-from cfproto_plugin.search.proofs.related import broken_columns, horizon, linear_relations, moved_columns, named_columns
+from cfproto_plugin.search.proofs.related import (
+    broken_columns,
+    horizon,
+    linear_relations,
+    moved_columns,
+    named_columns,
+    relaxed,
+)
 from cfproto_plugin.search.proofs.target import Wanted, wanted_classes, wanted_intervals
 from cfproto_plugin.search.solve import Solved
 
@@ -103,7 +110,7 @@ class _Line:
         goal = None if self.goal is None else judge.space.to_search(self.goal)[0]
         price = Price(task.beta, task.config.few_changes or 0.0, judge.theta, goal)
         most, rows = task.config.max_changes, task.rows.take(self.row)
-        relations, _ = linear_relations(task.space, rows.table[0])
+        relations = relaxed(linear_relations(task.space, rows.table[0])[0], task.space, rows)
         named = named_columns(relations)
         choices = choices_of(task.space, rows, self.reading, price, apart=most is not None, related=named)
         moved = moved_columns(task.space, rows, choices, price, named)

@@ -7,6 +7,7 @@ least the tangents of beta·|d| + d^2 + theta·(d - pull)^2, drawn where the pro
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -64,6 +65,33 @@ def linear_relations(space: FeatureSpace, row: Array) -> tuple[tuple[Linear, ...
                 found.append(linear)
         complete &= relation.linear is not None
     return tuple(found), complete
+
+
+def relaxed(relations: tuple[Linear, ...], space: FeatureSpace, rows: Rows) -> tuple[Linear, ...]:
+    """Relations that every row keeps which keeps these, whatever narrow floats are written as; rows (1, A).
+
+    A relation compares the shortest decimals of float32 columns, and a program knows the floats themselves: a decimal
+    lies within half a unit in the last place.
+    """
+    apart = np.zeros(len(space.factor))
+    reach = np.abs(rows.table[0]) + FARTHEST * space.factor
+    most = np.fmin(np.fmax(np.abs(rows.lower), np.abs(rows.upper))[0], reach)
+    for held in space.columns.held:
+        if held.is_float:
+            limits = np.finfo(held.dtype)
+            apart = np.where(held.where, most * limits.eps + float(limits.smallest_subnormal), apart)
+    found: list[Linear] = []
+    for linear in relations:
+        named = linear.weights != 0
+        slack = float(np.abs(linear.weights[named]) @ apart[named])
+        if not slack:
+            found.append(linear)
+            continue
+        if linear.sense in {"<", "<=", "=="}:
+            found.append(replace(linear, bound=linear.bound + slack, sense="<="))
+        if linear.sense in {">", ">=", "=="}:
+            found.append(replace(linear, bound=linear.bound - slack, sense=">="))
+    return tuple(found)
 
 
 def named_columns(relations: tuple[Linear, ...]) -> set[int]:

@@ -34,7 +34,10 @@ def proved() -> Explanation:
 
 def test_a_proved_answer_has_gap_zero_says_so_and_is_confirmed_by_the_model(proved):
     assert (proved.gap == 0).all()
-    assert all("proved: no admissible counterfactual costs less" in message for message in proved.message)
+    assert all(
+        "proved: no smaller change (by e.objective) that keeps the rules leads there" in message
+        for message in proved.message
+    )
     assert (FOREST.predict(proved.counterfactual) == proved.counterfactual_class).all()
     assert (proved.counterfactual_class != proved.original_class).all()
     assert (proved.lower_bound <= proved.objective).all()
@@ -48,7 +51,8 @@ def test_optimal_is_never_worse_than_the_search_alone_and_better_somewhere():
     better = proved.objective < searched.objective * 0.999
     assert better.any()
     assert all(
-        "by a mixed-integer program, in place of a costlier answer" in message for message in proved.message[better]
+        "by a mixed-integer program, a smaller change than the search found" in message
+        for message in proved.message[better]
     )
     assert all(how.method == "proof" for how in proved.how[better])
     assert np.isnan(searched.lower_bound).all()
@@ -141,7 +145,10 @@ def test_floors_are_left_out_of_the_bound_and_the_message_says_so():
 def test_with_theta_the_prototype_is_that_of_the_answer_and_the_message_says_so():
     e = explainer(SearchConfig(theta=0.5, min_typicality=0, min_stability=0, certify="optimal")).explain(X[:4])
     assert (e.gap == 0).all()
-    assert all("no admissible counterfactual with its prototype costs less" in message for message in e.message)
+    assert all(
+        "no smaller change (by e.objective, with its prototype) that keeps the rules" in message
+        for message in e.message
+    )
 
 
 def test_further_answers_have_the_bound_of_the_first_and_no_proof():
@@ -259,7 +266,7 @@ def test_a_certificate_is_the_optimum_without_a_search(proved):
     assert found.lower_bound == pytest.approx(proved.objective, rel=2e-5)
     assert (found.lower_bound <= proved.objective).all()
     assert found.original_class.tolist() == proved.original_class.tolist()
-    assert all(message.startswith("no admissible change that costs less than") for message in found.message)
+    assert all(message.startswith("no change smaller than") for message in found.message)
     with pytest.raises(ValueError, match="read-only"):
         found.lower_bound[0] = 0
 
@@ -285,3 +292,18 @@ def test_rows_that_cannot_be_read_have_no_certificate():
     found = explainer(SearchConfig.close()).certificate(x)
     assert found.exact[0]
     assert np.isnan(found.lower_bound[1]) or found.lower_bound[1] >= 0
+
+
+@pytest.mark.parametrize("relation", ["x0 == 100000010", "x0 >= 100000010"])
+def test_relations_of_float32_columns_are_proved_with_the_decimals_that_they_are_written_as(relation):
+    x = np.random.default_rng(0).uniform(0, 1, (300, 3)).astype(np.float32)
+    x[:, 0] = 100000000 + 8 * np.round(9 * x[:, 0])
+    model = DecisionTreeClassifier(random_state=0).fit(x, x[:, 1] > 0.45)
+    own = x[x[:, 1] < 0.4][:1]
+    own[0, 0] = 100000008  # is written 1.0000001e+08
+    rules = Features(relations=relation, immutable=(0,))
+    e = explainer(SearchConfig.close(certify="optimal"), rules, model, x).explain(own)
+    assert e.status.tolist() == ["found"]
+    assert e.gap.tolist() == [0]
+    found = explainer(SearchConfig.close(), rules, model, x).certificate(own)
+    assert found.lower_bound == pytest.approx(e.objective, rel=1e-4)
