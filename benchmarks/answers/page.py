@@ -26,6 +26,11 @@ def write(result: dict[str, Any]) -> None:
         "fronts": "\n".join([_counts(fronts), "", *_better(fronts), *_end(fronts), *_verdicts(fronts)]),
         "tools": "\n".join([*_tables(lines), _footer(result)]),
     }
+    fill(parts)
+
+
+def fill(parts: dict[str, str]) -> None:
+    """Put texts into the marked parts of docs/answers.md of these names."""
     file = DOCS / "answers.md"
     text = file.read_text(encoding="utf-8")
     for name, part in parts.items():

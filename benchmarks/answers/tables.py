@@ -33,6 +33,7 @@ class Judged:
     labels: np.ndarray
     rows: Any
     n_refits: int = REFITS
+    seed: int = SEED
 
     @cached_property
     def own(self) -> np.ndarray:
@@ -53,7 +54,7 @@ class Judged:
     @cached_property
     def refits(self) -> list[Any]:
         """Models of the same kind, ten if not said otherwise, each fitted to a bootstrap with another seed."""
-        rng = np.random.default_rng(SEED)
+        rng = np.random.default_rng(self.seed)
         samples = [rng.integers(len(self.train), size=len(self.train)) for _ in range(self.n_refits)]
         rows = self.train if isinstance(self.train, np.ndarray) else None
         return [
@@ -67,18 +68,18 @@ def available() -> list[str]:
     return [name for name in (*NUMERIC, *CATEGORIES) if name in OWN or _file(name).is_file()]
 
 
-def load(data: str, kind: str) -> Judged:
+def load(data: str, kind: str, seed: int = SEED) -> Judged:
     """Split the table and train the model."""
     from sklearn.model_selection import train_test_split
 
     x, y = _table(data)
     share = max(1 / 3, ROWS / len(y))
     enough = np.bincount(y).min() > 1
-    train, rest, labels, _ = train_test_split(x, y, test_size=share, random_state=SEED, stratify=y if enough else None)
+    train, rest, labels, _ = train_test_split(x, y, test_size=share, random_state=seed, stratify=y if enough else None)
     known, labels = np.unique(labels, return_inverse=True)
     if len(known) <= y.max():
         raise RuntimeError(f"{data} has a class without training rows; split it by another seed")
-    return Judged(data, kind, fit(kind, train, labels, SEED), train, labels, rest[:ROWS])
+    return Judged(data, kind, fit(kind, train, labels, seed), train, labels, rest[:ROWS], seed=seed)
 
 
 def fit(kind: str, x: Any, y: np.ndarray, seed: int) -> Any:
