@@ -125,7 +125,7 @@ class Fitted:
             said.labels,
             said.proba,
             splits if plan.polish else None,
-            Floors() if encoder is not None else _floors(space, plan, config, train, said, len(classes), seed),
+            _floors(space, plan, config, train, said, len(classes), seed, latent=encoder is not None),
         )
         k = None if not isinstance(prototypes, str) else config.k or _default_k(prototypes, models.encoder)
         return cls(
@@ -273,18 +273,19 @@ def _deviations(columns: Columns, train: Array) -> Array | None:
 
 
 def _floors(
-    space: FeatureSpace, plan: Plan, config: SearchConfig, train: Array, said: Said, k: int, seed: int
+    space: FeatureSpace, plan: Plan, config: SearchConfig, train: Array, said: Said, k: int, seed: int, *, latent: bool
 ) -> Floors:
-    """How typical and stable answers are, and how sure the model is of them, for tables; not measured for images."""
-    if len(space.shape) > 1:
-        return Floors()
+    """How sure the model should be of answers; for tables without encoders also how typical and stable they are."""
+    sure = sure_probabilities(said.labels, said.proba, k, plan.confidence)
+    if latent or len(space.shape) > 1:
+        return Floors(least_confidence=plan.confidence, sure=sure)
     return Floors(
         Typicality(unweighted(space, train), said.labels, seed),
         Copies.of(space, config.noise, Tuning().copies, seed),
         plan.typicality,
         plan.stability,
         plan.confidence,
-        sure_probabilities(said.labels, said.proba, k, plan.confidence),
+        sure,
     )
 
 

@@ -30,7 +30,7 @@ _PURPOSES = {
     "difference": "to differ from the other answers",
     "prototype": "to come closer to the class",
     "typicality": "to be typical of the class",
-    "stability": "so that the class also holds if values are hit only roughly",
+    "stability": "so that the class mostly holds if values are hit only roughly",
 }
 _MISSED_PURPOSES = {  # where the answer has less of it than was asked for
     "probability": "to come closer to the probability asked for",

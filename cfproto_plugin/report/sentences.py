@@ -121,7 +121,7 @@ def wishes_in_words(
     if stability < stable - _ROUNDING:
         missed.append(f"stability {stability:.2g}, not {stable:.2g}")
     if proba < probable - _ROUNDING:
-        missed.append(f"probability {proba:.2g}, not {probable:.2g}")
+        missed.append(f"probability {proba:.3g}, not {probable:.3g}")
     return f"{BEST}{' and '.join(missed)}" if missed else ""
 
 

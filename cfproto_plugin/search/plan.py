@@ -13,6 +13,7 @@ from cfproto_plugin.errors import ConfigError
 # For tables searched by the path, unless the user says otherwise
 FEW_CHANGES, FEW_CHANGES_WITHOUT_SPLITS = 0.4, 1.5
 TYPICALITY, STABILITY, CONFIDENCE = 0.1, 0.75, 0.01
+CODES_CONFIDENCE = 0.05  # on the path of an encoder: surer answers read as their class to other models, farther away
 BETA, LATENT_BETA = 0.1, 1.0  # weight of L1: the paper's, and that of the path of an encoder
 _ITERATION_ONLY = ("c_steps", "max_iterations", "learning_rate", "momentum", "clip")
 
@@ -73,10 +74,10 @@ def make_plan(config: SearchConfig, situation: Situation) -> Plan:
     if c_init == 0 and theta == 0 and method == "fista":
         raise ConfigError("c_init and theta are both 0: nothing would lead to another class; set one of them above 0")
     on_table = method == "path" and not situation.latent and situation.table
-    usual_beta = LATENT_BETA if method == "path" and situation.latent else BETA
+    on_codes = method == "path" and situation.latent
     plan = Plan(
         method,
-        usual_beta if config.beta is None else config.beta,
+        (LATENT_BETA if on_codes else BETA) if config.beta is None else config.beta,
         c_init,
         1 if c_init == 0 else config.c_steps or 5,
         gamma,
@@ -86,7 +87,7 @@ def make_plan(config: SearchConfig, situation: Situation) -> Plan:
         _few_changes(config, situation) if on_table or config.few_changes else 0.0,
         _floor(TYPICALITY * on_table, config.min_typicality, config.strict),
         _floor(STABILITY * on_table, config.min_stability, config.strict),
-        _floor(CONFIDENCE * on_table, config.min_confidence, config.strict),
+        _floor(CONFIDENCE * on_table + CODES_CONFIDENCE * on_codes, config.min_confidence, config.strict),
     )
     _refuse_unused(config, plan, situation)
     return plan
@@ -147,11 +148,11 @@ def _refuse_unused(config: SearchConfig, plan: Plan, situation: Situation) -> No
 
 
 def _refuse_for_tables_only(plan: Plan, situation: Situation) -> None:
-    """Polishing and floors know the objective of tables with prototypes in the search space."""
+    """Polishing, typicality and stability know the objective of tables with prototypes in the search space."""
     if plan.polish and (situation.latent or plan.gamma > 0):
         term = "L_AE" if plan.gamma else "the distance of codes"
         raise ConfigError(f"polish is True, but polishing cannot weigh {term}; leave it out, or the {_model(plan)}")
-    for name in ("typicality", "stability", "confidence"):
+    for name in ("typicality", "stability"):
         floor: Floor = getattr(plan, name)
         if floor.least and (situation.latent or not situation.table):
             raise ConfigError(

@@ -96,14 +96,16 @@ class Solved(NamedTuple):
 def solve(judge: Judge, clock: Clock, guide: Guide) -> Solved:
     """Answer every line of the judge's task.
 
-    Lines for which nothing is found of which the model is as sure as wished for are searched without that wish.
+    Lines for which nothing is found of which the model is as sure as wished for are searched without that wish, in
+    codes for the surest point.
     """
     task = judge.task
     solved = _confirmed(judge, clock, guide)
     again = np.flatnonzero(~solved.good)
     if task.wished is None or not len(again) or clock.is_over():
         return solved
-    plain = Judge(replace(task.take(again, task.config), wished=None), judge.model, guide.floors, judge.theta)
+    unmet = replace(task.take(again, task.config), wished=None, surest=True)
+    plain = Judge(unmet, judge.model, guide.floors, judge.theta)
     second = _confirmed(plain, clock.for_some(len(again)), guide)
     clock.seconds[again] += second.seconds
     return solved.with_those(again, second, np.arange(len(again)))

@@ -42,6 +42,7 @@ class Task:
     least: Array | None = None  # (k,) the probability that an answer of every class must have; None for none
     wished: Array | None = None  # (k,) that it should have; None if there is no such wish
     proba: Array | None = None  # (n, k) what the model itself said of the rows, if they were asked about
+    surest: bool = False  # the wish could not be met: on paths in codes the surest point counts, not the nearest
     lead: Array | None = None  # (n, D) points whose nearest prototypes lead the search, in place of those of the rows
 
     @property

@@ -166,9 +166,9 @@ def test_the_main_experiment_writes_its_files_and_goes_on_where_it_was(bench, pl
 
 def test_the_default_with_an_encoder_is_compared_with_losses_a_and_e(bench, places, size, monkeypatch):
     monkeypatch.setattr(bench.mnist_encoder, "ALONE", 3)
-    bench.mnist_encoder.main(places, replace(size, seed=2), others=True)
+    bench.mnist_encoder.main(places, replace(size, seed=2))
     result = json.loads((places.results / "mnist_encoder.json").read_text())
-    assert set(result["rows"]) == {"A", "E", "default, encoder", "k 5", "min_proba 0.9"}
+    assert set(result["rows"]) == {"A", "E", "default, encoder", "min_confidence 0"}
     assert result["differences"]["E"]["seconds"]["n"] == 3
     judged = [share for share in result["rows"]["default, encoder"]["judged"] if share is not None]
     assert set(judged) <= {0, 1}

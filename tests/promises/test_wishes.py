@@ -200,7 +200,7 @@ def test_a_wish_for_confidence_costs_no_row_its_answer_and_is_named_where_it_is_
     short = own_probability(FOREST, e.counterfactual[e.found]) < asked
     assert short.any()
     assert [
-        f"probability {p:.2g}, not" in m
+        f"probability {p:.3g}, not" in m
         for p, m in zip(own_probability(FOREST, e.counterfactual[e.found]), e.message[e.found], strict=True)
     ] == short.tolist()
 

@@ -56,9 +56,18 @@ def test_a_floor_that_the_user_gave_is_a_rule_and_zero_is_none():
 
 
 def test_images_encoders_and_the_iteration_have_no_floors_and_no_price_of_changes():
-    for settings, situation in (({}, IMAGE), ({}, ENCODER), ({"method": "fista"}, TABLE)):
+    for settings, situation in (({}, IMAGE), ({"min_confidence": 0}, ENCODER), ({"method": "fista"}, TABLE)):
         plan = make_plan(SearchConfig(**settings), situation)
         assert (plan.few_changes, plan.typicality.least, plan.stability.least, plan.confidence.least) == (0, 0, 0, 0)
+
+
+def test_the_path_of_an_encoder_wishes_for_confidence_unless_the_user_says_otherwise():
+    assert make_plan(SearchConfig(), ENCODER).confidence == (0.05, False)
+    assert make_plan(SearchConfig(strict=True), ENCODER).confidence == (0.05, True)
+    assert make_plan(SearchConfig(min_confidence=0.2), ENCODER).confidence == (0.2, True)
+    for search in (SearchConfig(min_confidence=0), SearchConfig(method="fista"), SearchConfig.paper("E")):
+        assert make_plan(search, ENCODER).confidence == (0, False)
+    assert make_plan(SearchConfig.close(), replace(ENCODER, gradients=True)).confidence == (0, False)
 
 
 def test_images_and_encoders_are_not_polished():

@@ -3,8 +3,9 @@
 Its points are the minimisers of beta·|delta|_1 + |delta|^2 + theta·|ENC(x0 + delta) - proto|^2 for growing theta, from
 x0 towards an input whose encoding is the prototype. They have no closed form: every theta starts where the one before
 ended and takes a few accelerated proximal steps, as long as the curvature at the row allows. What is minimised, with
-the theta that was asked for, grows along the path: so a path ends with the first theta that gives an allowed class, or
-where another path of its row has ended at less.
+the theta that was asked for, grows along the path: so a path ends with the first theta that gives an allowed class, as
+sure as is wished for, or where another path of its row has ended at less. Lines whose paths all end before that are
+searched again for the surest point of their paths.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from cfproto_plugin.protocols import Array, GradientAdapter
-from cfproto_plugin.search.candidates import Candidates, candidates, traces
+from cfproto_plugin.search.candidates import Candidates, candidates, firsts, join, traces
 from cfproto_plugin.search.clock import Clock
 from cfproto_plugin.search.judge import Judge
 from cfproto_plugin.search.objective.fista import soft_threshold
@@ -45,15 +46,16 @@ def search_latent(
     n, m = classes.shape
     size = max(1, judge.task.tuning.network // (m * judge.task.rows.z.shape[1]))
     search = _Latent(judge, clock, best, encoder, theta)
+    follow = search.surest if judge.task.surest else search.follow
     for start in range(0, n, size):
         part = slice(start, start + size)
         row, at = np.nonzero(classes[part] >= 0)
         row += start
         with clock.shared(np.arange(n)[part]):
-            for number, found in enumerate(search.follow(prototypes[row, at], classes[row, at], row), 1):
+            for number, found in enumerate(follow(prototypes[row, at], classes[row, at], row), 1):
                 if found is not None:
                     yield found
-                clock.report((start + min(size, n - start) * number / len(_WEIGHTS)) / n)
+                clock.report((start + min(size, n - start) * min(1.0, number / len(_WEIGHTS))) / n)
                 if clock.is_over():
                     return
 
@@ -83,6 +85,23 @@ class _Latent:
             if not going.any():
                 return
             z, curvature, goal, classes, row = (part[going] for part in (points[-1], curvature, goal, classes, row))
+
+    def surest(self, goal: Array, classes: Array, row: Array) -> Iterator[Candidates | None]:
+        """Follow the paths likewise to their ends; then yield the point of every line of which the model is surest."""
+        z, found = self.judge.task.rows.z[row], []
+        curvature = curvature_of(self._term(goal), z)
+        for number, weight in enumerate(_WEIGHTS, 1):
+            theta = np.maximum(2 * weight / curvature, self.theta)
+            z = self._minimise(self._term(goal), z, row, theta, curvature)[-1]
+            (valid,), (table,), (cost,), (margin,) = self._valid(z[None], row, goal)
+            trace = traces(len(row), "latent", prototype=classes, theta=theta, steps=number * _STEPS)
+            found.append(candidates(row, table, cost, margin, trace, valid=valid).take(valid))
+            if self.clock.is_over():
+                break
+            yield None
+        points = join(found)
+        order = np.lexsort((points.cost, -points.margin, points.row))
+        yield points.take(order[firsts(points.row[order])])
 
     def _term(self, goal: Array) -> Term:
         return LatentDistance(self.encoder, goal, self.judge.space.shape, 1.0)

@@ -42,7 +42,7 @@ def test_with_the_identity_as_encoder_it_is_the_path_in_closed_form(theta):
     train = np.array([[0.0, 0.0], [2.0, 3.0]])
     features = Features(scale=None, decimals=None)
     plain = CounterfactualExplainer(linear, features=features, search=SearchConfig.close(polish=False, theta=theta))
-    search = SearchConfig(beta=0.1, theta=theta or None)
+    search = SearchConfig(beta=0.1, theta=theta or None, min_confidence=0)
     latent = CounterfactualExplainer(linear, encoder=Identity(), features=features, search=search)
     x = np.array([[0.1, -0.2], [0.0, 0.3]])
     found, expected = (one.fit(train).explain(x) for one in (latent, plain))
@@ -121,6 +121,46 @@ def test_rules_hold_on_what_it_finds(digits):
     assert e.counterfactual[good][:, 20:].max() <= 0.9
     again = networks.forward(digits.classifier, e.counterfactual[good]).argmax(axis=1)
     assert np.array_equal(again, e.counterfactual_class[good].astype(int))
+
+
+def test_by_default_the_classifier_is_as_sure_as_wished_for_or_the_message_says_how_sure_it_is(digits):
+    x = digits.x[1500:1540]
+    explainer = explainer_of(digits)
+    e = explainer.explain(x)
+    nearest = explainer_of(digits, search=SearchConfig(min_confidence=0)).explain(x)
+    at, label = np.flatnonzero(e.status == "found"), e.counterfactual_class
+    assert len(at) >= 30
+    proba = e.counterfactual_proba[at, label[at].astype(int)]
+    reached = proba >= np.array(e.meta["confidence"])[label[at].astype(int)]
+    assert reached.mean() > 0.5
+    assert all(
+        ("the best that was found has probability" in e.message[i]) != ok for i, ok in zip(at, reached, strict=True)
+    )
+    assert nearest.meta["confidence"] is None
+    assert cost(nearest)[at].mean() < cost(e)[at].mean()
+
+
+def test_where_no_path_is_as_sure_as_wished_for_the_surest_point_is_the_answer(digits):
+    """The share asks for 0.99 of every class, which few paths reach."""
+    x = digits.x[1500:1520]
+    wish = SearchConfig(min_confidence=1, strict=False)
+    e, nearest = (explainer_of(digits, search=search).explain(x) for search in (wish, SearchConfig(min_confidence=0)))
+    missed = np.array(["the best that was found has probability" in message for message in e.message])
+    missed &= (e.status == "found") & (nearest.status == "found")
+    assert missed.sum() > 4
+    surer = (e.margin - nearest.margin)[missed]
+    assert surer.min() > -0.02
+    assert surer.mean() > 0.1
+    alone = explainer_of(digits, search=wish).explain(x[np.flatnonzero(missed)[0]])
+    np.testing.assert_allclose(cost(alone), cost(e)[missed][:1], rtol=1e-3)
+
+
+def test_a_confidence_that_was_given_is_a_rule_with_an_encoder(digits):
+    x = digits.x[1500:1512]
+    e = explainer_of(digits, search=SearchConfig(min_confidence=0.1)).explain(x)
+    label = e.counterfactual_class[e.found].astype(int)
+    assert e.found.any()
+    assert (e.counterfactual_proba[e.found].max(axis=1) >= np.array(e.meta["confidence"])[label]).all()
 
 
 def test_a_target_is_reached_and_several_answers_differ(digits):
