@@ -51,7 +51,7 @@ def explanation_of(lines: Lines, facts: dict[str, Any], features: Features | Non
         feature_names=names,
         deviations=deviations,
         _source=FittedSource.of(fitted, original, features),
-        meta={**_about(fitted), **facts},
+        meta={**_about(fitted, by_class=lines.intervals is None), **facts},
     )
 
 
@@ -60,8 +60,8 @@ def budget_record(given: float | None, seconds: float, *, spent: bool) -> dict[s
     return {"seconds": given, "spent": spent, "overrun": 0.0 if given is None else max(0.0, seconds - given)}
 
 
-def _about(fitted: Fitted) -> dict[str, Any]:
-    """What the settings came to."""
+def _about(fitted: Fitted, *, by_class: bool) -> dict[str, Any]:
+    """What the settings came to; by_class: classes were asked for, not probabilities, which need no confidence."""
     floors = fitted.guide.floors
     return {
         "adapter": fitted.classifier.name,
@@ -73,7 +73,7 @@ def _about(fitted: Fitted) -> dict[str, Any]:
             "min_confidence": floors.least_confidence.least,
         },
         "typicality": None if floors.typicality is None else floors.typicality.described(),
-        "confidence": None if floors.sure is None else floors.sure.tolist(),
+        "confidence": None if floors.sure is None or not by_class else floors.sure.tolist(),
         "classes_without_prototype": list(fitted.absent),
     }
 

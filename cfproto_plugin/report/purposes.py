@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 NAMED = 4  # changes of a kind that a sentence names
 SHORT = {  # by `needed_for`: in a word, for tables
-    "probability": "probability",
+    "probability": "the probability",
     "rule": "the rules",
     "difference": "difference",
     "prototype": "closeness",
@@ -37,13 +37,25 @@ _MISSED_PURPOSES = {  # where the answer has less of it than was asked for
     "typicality": "to be more typical of the class",
     "stability": "so that the class holds more often if values are hit only roughly",
 }
+_SURE = "so that the model is sure of the class"  # where no probability was asked for, but confidence was
+_SURER = "so that the model is surer of the class"
 BEST = "; the best that was found has "  # begins what a message says of wishes that an answer misses
 
 
 def _purpose(line: Line, reason: str) -> str:
     """What changes of a kind are there for; no more is said than the answer reaches, by its message."""
     missed = str(line.message[0]).partition(BEST)[2].partition("; ")[0]
-    return (_MISSED_PURPOSES if f"{reason} " in missed else _PURPOSES)[reason]
+    reached = f"{reason} " not in missed
+    if reason == "probability" and _by_confidence(line):
+        return _SURE if reached else _SURER
+    return (_PURPOSES if reached else _MISSED_PURPOSES)[reason]
+
+
+def _by_confidence(line: Line) -> bool:
+    """Whether the probability follows from a wish for confidence alone."""
+    config = line.meta.get("config") or {}
+    asked = config.get("min_proba") is not None or config.get("kappa") or not line.meta.get("confidence")
+    return not asked
 
 
 def only_for(change: Change) -> str:

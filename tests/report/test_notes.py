@@ -47,8 +47,8 @@ def test_a_sentence_says_first_what_the_class_needs_then_the_rest_with_its_value
     e = answer(["class", "typicality", "typicality", "stability"])
     assert e.sentence() == (
         "Had grade been 10 instead of 0, the model would have said yes. Also changed, to be typical of the class: age "
-        "16 instead of 18 and score 0.5 instead of 0.25. Also changed, so that the class mostly holds if values are hit "
-        "only roughly: job teacher instead of home. Without these changes the model says yes too; with all changes its "
+        "16 instead of 18 and score 0.5 instead of 0.25. Also changed, so that the class mostly holds if values are "
+        "hit only roughly: job teacher instead of home. Without these changes the model says yes too; with all changes its "
         "probability is 75 %."
     )
 
@@ -205,3 +205,22 @@ def test_the_printed_table_says_that_the_time_ran_out_and_what_a_fallback_is():
     assert "fallback: a weaker answer" in text
     assert max(map(len, as_text(several, 60).splitlines())) <= 60
     assert "ran out" not in as_text(e[[0, 0]], 60)
+
+
+def test_changes_that_make_the_model_sure_name_no_probability_that_nobody_asked_for():
+    """The second column makes it surer of most rows."""
+    x = np.random.default_rng(0).normal(size=(300, 2))
+
+    def model(rows):
+        x = np.asarray(rows)
+        p = np.where(x[:, 0] > 0.5, 0.6 + 0.3 * (x[:, 1] > -1), 0.3)
+        return np.column_stack([1 - p, p])
+
+    wished = SearchConfig.close(min_confidence=0.9, strict=False)
+    rows = x[(x[:, 0] < 0.5) & (x[:, 1] < -1)][:5]
+    for search, said in (
+        (wished, "so that the model is sure of the class"),
+        (replace(wished, min_proba=0.8), "to reach the probability asked for"),
+    ):
+        for line in CounterfactualExplainer(model, search=search).fit(x).explain(rows):
+            assert said in line.sentence()

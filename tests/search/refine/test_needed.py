@@ -43,7 +43,7 @@ def test_the_class_stays_without_all_changes_that_are_not_needed_for_it(model, a
         others = [change for change in line.changes() if change.needed_for != "class"]
         spare += len(others)
         assert model.predict(without(line, others))[0] == line.counterfactual_class[0]
-    assert spare > 20
+    assert spare > 10
 
 
 def test_every_answer_has_changes_that_its_class_needs(model, answers):
@@ -78,11 +78,12 @@ def test_with_several_classes_it_is_the_class_of_the_answer_that_counts():
     kinds = pd.qcut(ROWS["c0"] + 0.5 * ROWS["c1"] * ROWS["c2"], 6, labels=False)
     model = DecisionTreeClassifier(random_state=0).fit(ROWS, kinds)
     spare = 0
-    for line in CounterfactualExplainer(model).fit(ROWS).explain(ROWS[:60], progress=False):
+    search = SearchConfig(min_stability=0.9, strict=False)
+    for line in CounterfactualExplainer(model, search=search).fit(ROWS).explain(ROWS[:60], progress=False):
         others = [change for change in line.changes() if change.needed_for != "class"]
         spare += len(others)
         assert model.predict(without(line, others))[0] == line.counterfactual_class[0]
-    assert spare > 20
+    assert spare > 10
 
 
 @pytest.mark.needs("xgboost")
@@ -127,8 +128,8 @@ def test_where_probabilities_are_asked_for_the_class_needs_what_changes_it(model
 def test_every_reason_is_known_in_a_polished_answer(answers):
     reasons = {change.needed_for for change in answers.changes()}
     assert "class" in reasons
-    assert reasons & {"typicality", "stability"}
-    assert reasons <= {"class", "typicality", "stability"}
+    assert reasons & {"typicality", "stability", "probability"}
+    assert reasons <= {"class", "typicality", "stability", "probability"}
 
 
 def test_without_floors_every_change_is_needed_for_the_class(model):
