@@ -671,7 +671,7 @@ def test_rows_that_cannot_be_read_are_counted_and_do_not_spoil_the_picture(expla
     rows.iloc[0, 0] = "a lot"
     e = explainer.explain(rows, progress=False)
     assert e.status[0] == "error"
-    assert title(drawn(e[0].plot())) == "Row 0: no counterfactual"
+    assert title(drawn(e[0].plot())) == "Row 0: not explained"
     assert "a lot" in flat(" ".join(texts(e[0].plot())))
     assert title(e.plot()).startswith("11 of 12 rows have a counterfactual")
     assert "class: not explained" in texts(e.plot())
