@@ -49,8 +49,7 @@ def test_a_sentence_says_first_what_the_class_needs_then_the_rest_with_its_value
         "Had grade been 10 instead of 0, the model would have said yes. Also changed, to be typical of the class: age "
         "16 instead of 18 and score 0.5 instead of 0.25. Also changed, so that the class mostly holds if values are "
         "hit only roughly: job teacher instead of home. Without these changes the model says yes too; with all changes "
-        "its "
-        "probability is 75 %."
+        "its probability is 75 %."
     )
 
 
