@@ -168,7 +168,7 @@ def test_the_first_page_quotes_the_sentence_of_the_readme():
 
 def test_the_page_on_the_result_quotes_the_probability_that_its_code_prints(tmp_path, monkeypatch):
     page = TOP / "docs" / "explanation.md"
-    quoted = re.search(r"print\(e\.sentence\(3\)\)  # .*(\(\d+ %\)\.)", page.read_text(encoding="utf-8"))
+    quoted = re.search(r"print\(e\.sentence\(3\)\)  # .*( is \d+ %\.)", page.read_text(encoding="utf-8"))
     first = next(text for kind, text in blocks(page) if kind == "python")
     names = {}
     exec(first, names)  # noqa: S102

@@ -22,7 +22,7 @@ SHORT = {  # by `needed_for`: in a word, for tables
     "typicality": "typicality",
     "stability": "stability",
 }
-OTHER = "* not needed for the class, but for how typical and stable the answer is, or for a rule or the like."
+OTHER = "* not needed for the class, but for how typical, stable or sure the answer is, or for a rule or the like."
 MARK = " *"  # of a change that the class does not need, where there is no room for what it is there for
 _PURPOSES = {
     "probability": "to reach the probability asked for",

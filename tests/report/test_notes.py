@@ -161,7 +161,7 @@ def test_the_printed_table_of_several_rows_marks_changes_that_the_class_does_not
         text = " ".join(as_text(e[[0, 0]], width).split())
         assert text.count("grade 0 -> 10, score 0.25 -> 0.5, age 18 -> 16 *, ") == 2
         assert text.endswith(
-            "* not needed for the class, but for how typical and stable the answer is, or for a rule or the like."
+            "* not needed for the class, but for how typical, stable or sure the answer is, or for a rule or the like."
         )
     assert "*" not in as_text(answer(["class"] * 4)[[0, 0]], 160)
 

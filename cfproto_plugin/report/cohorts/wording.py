@@ -28,8 +28,8 @@ _FEATURE_HEADS = ("feature", "changed in", "up", "down", "other", "typical chang
 _PURPOSE_HEADS = ("class needs it in", "else it is only for")
 _PURPOSES = (
     "Where the class does not need a change, the model gives the new class without it: it only makes the answer more "
-    "typical of the class or more stable (the class mostly holds if values are hit only roughly), or keeps a rule or "
-    "something else that was asked for."
+    "typical of the class or more stable (the class mostly holds if values are hit only roughly), or (other) makes the "
+    "model surer, keeps a rule or the like."
 )
 
 
