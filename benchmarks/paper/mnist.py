@@ -150,7 +150,8 @@ class Experiment:
             timing = self.timing(setting)
             line["alone_seconds"][: len(timing["alone"])] = timing["alone"]
             per_step = float(timing["per_step"])
-        return {**line, "seconds": line["n_steps"] * per_step if per_step else line["alone_seconds"]}
+        seconds = line["n_steps"] * per_step if per_step else line["alone_seconds"]
+        return {**line, "seconds": np.where(np.isnan(line["seconds"]), seconds, line["seconds"])}
 
     def values(self, found: Found, timed: Setting | None = None) -> Arrays:
         """One number per image and measure; NaN where there is no counterfactual. Times are those of `timed`."""
