@@ -2,8 +2,10 @@
 
 100 counterfactuals per loss by default (10 test images of each class). `--per-class 50 --seeds 3` is the paper's 1,500:
 the same images with the networks of three seeds, each trained anew. Every network and every chunk of 50 images has a
-file of its own below .cache/paper, so that a run that was stopped goes on where it was. Writes
-benchmarks/results/paper/mnist*.csv and docs/paper-mnist.md with its pictures.
+file of its own below .cache/paper, so that a run that was stopped goes on where it was; what stands in
+benchmarks/results/paper/mnist_rows.csv is not searched again either. `--hours 2` begins no chunk later than that and
+reports the chunks that all losses have. Writes benchmarks/results/paper/mnist*.csv and docs/paper-mnist.md with its
+pictures.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import numpy as np
 import torch
 from common import Places
 from mnist_networks import DIGITS, Networks, apply, networks
+from mnist_rows import ABOUT, Recorded, joined
 from mnist_searches import BY_REFERENCE, DEFAULTS, LOSSES, Found, Searches, Setting, Size, rows_of_chunk, run
 from store import Arrays, Store
 
@@ -108,11 +111,55 @@ class Experiment:
         size = replace(self.size, **other)
         return run(lambda: self.searches, self.store, settings, numbers, self.test, size, deadline)
 
+    def has(self, setting: Setting, chunk: int = 0) -> bool:
+        """Whether the store has what a setting found for a chunk."""
+        return self.store.has(setting.place(self.size, chunk), setting.about(self.size))
+
+    def lines(
+        self, settings: tuple[Setting, ...], recorded: Recorded, deadline: float = np.inf, **other: int
+    ) -> dict[str, Arrays]:
+        """One number per image and measure of every setting; what is recorded or kept is not searched.
+
+        All settings have the same chunks: those that were begun before the deadline, by time.monotonic. other: what is
+        different from the size of the experiment.
+        """
+        size, found = replace(self.size, **other), {setting.name: list[Arrays]() for setting in settings}
+        for chunk in range(size.chunks):
+            images = rows_of_chunk(self.test[1], chunk, size)
+            known = {each: recorded.taken(each.name, size.seed, images) for each in settings}
+            missing = tuple(
+                each
+                for each, line in known.items()
+                if line is None and not self.store.has(each.place(size, chunk), each.about(size))
+            )
+            if missing and time.monotonic() > deadline:
+                break
+            for setting in settings:
+                line = known[setting]
+                if line is None:
+                    part = run(lambda: self.searches, self.store, (setting,), (chunk,), self.test, size)
+                    line = self.values(part[setting.name])
+                found[setting.name].append(line)
+        return {name: joined(parts) for name, parts in found.items() if parts}
+
+    def timed(self, line: Arrays, setting: Setting) -> Arrays:
+        """With the times of images alone, and of the steps of all, unless they are recorded."""
+        if not np.isnan(line["alone_seconds"]).all():
+            per_step = np.nanmedian(line["seconds"] / line["n_steps"]) if line["n_steps"].any() else 0.0
+        else:
+            timing = self.timing(setting)
+            line["alone_seconds"][: len(timing["alone"])] = timing["alone"]
+            per_step = float(timing["per_step"])
+        seconds = line["n_steps"] * per_step if per_step else line["alone_seconds"]
+        return {**line, "seconds": np.where(np.isnan(line["seconds"]), seconds, line["seconds"])}
+
     def values(self, found: Found, timed: Setting | None = None) -> Arrays:
         """One number per image and measure; NaN where there is no counterfactual. Times are those of `timed`."""
         good = found.valid
         of_rows = {"n_steps": found.steps[good].astype(float), **quality(found.taken(good), self)}
-        out: Arrays = {"image": found.index, "validity": good.astype(float), "batch_seconds": found.seconds}
+        about = (found.index, np.full(len(good), self.size.seed), found.original_class, found.counterfactual_class)
+        out: Arrays = {**dict(zip(ABOUT, about, strict=True)), "validity": good.astype(float)}
+        out["batch_seconds"] = found.seconds
         for name, numbers in of_rows.items():
             out[name] = np.full(len(good), np.nan)
             out[name][good] = numbers
@@ -202,24 +249,30 @@ def _processor_seconds(work: Any) -> float:
     return time.process_time() - start
 
 
-def main(places: Places, size: Size, seeds: int = 1) -> None:
+def main(places: Places, size: Size, seeds: int = 1, hours: float = np.inf) -> None:
     """Search what is not there yet, then write the results and the page."""
     import mnist_report
 
     torch.set_num_threads(1)
-    store = Store(places.cache)
+    store, deadline = Store(places.cache), time.monotonic() + 3600 * hours
+    recorded = Recorded.read(places.results / "mnist_rows.csv") if size.is_full else Recorded()
     runs = [Experiment(replace(size, seed=seed), store) for seed in range(seeds)]
     lines: dict[str, list[Arrays]] = {}
     for one in runs:
-        found = one.find((*LOSSES, *DEFAULTS))
+        found = one.lines(LOSSES, recorded, deadline)
+        if found:
+            images = replace(one.size, chunks=len(found["A"]["image"]) // (len(DIGITS) * size.per_class))
+            found |= replace(one, size=images).lines(DEFAULTS, Recorded())  # the product may have changed
         for setting in (*LOSSES, *DEFAULTS):
-            lines.setdefault(setting.name, []).append(one.values(found[setting.name], setting))
+            if setting.name in found:
+                lines.setdefault(setting.name, []).append(one.timed(found[setting.name], setting))
     first = runs[0]
     few = min(ALL_C_IMAGES, size.per_class)
-    changed = {**first.find(NO_MOMENTUM, chunks=1), **first.find(ALL_C, chunks=1, per_class=few)}
-    changed |= first.find(BY_REFERENCE, chunks=min(REFERENCE_CHUNKS, size.chunks))
-    lines |= {name: [first.values(part)] for name, part in changed.items()}
-    mnist_report.write(lines, first, places, seeds)
+    changed = first.lines(NO_MOMENTUM, recorded, chunks=1)
+    changed |= first.lines(ALL_C, recorded, chunks=1, per_class=few)
+    changed |= first.lines(BY_REFERENCE, recorded, deadline, chunks=min(REFERENCE_CHUNKS, size.chunks))
+    lines |= {name: [part] for name, part in changed.items()}
+    mnist_report.write(lines, first, places, len(lines["A"]), in_time=time.monotonic() <= deadline)
 
 
 def arguments(description: str, per_class: int = Size.chunks * Size.per_class) -> argparse.ArgumentParser:
@@ -233,5 +286,6 @@ def arguments(description: str, per_class: int = Size.chunks * Size.per_class) -
 if __name__ == "__main__":
     parser = arguments(__doc__ or "")
     parser.add_argument("--seeds", type=int, default=1, help="how often the networks are trained anew")
+    parser.add_argument("--hours", type=float, default=np.inf, help="begin no chunk of images later than this")
     given = parser.parse_args()
-    main(Places(cache=given.cache), Size.of(given.per_class), given.seeds)
+    main(Places(cache=given.cache), Size.of(given.per_class), given.seeds, given.hours)

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 import breast_cancer_pictures as bars
 import claims
 import mnist_pictures as pictures
+import mnist_rows
 import mnist_text as text
 import numpy as np
 from common import Places, about, markdown, number, plus_minus, write_csv, write_page
-from mnist_searches import DEFAULTS, LOSSES, Found
+from mnist_rows import joined
+from mnist_searches import DEFAULTS, LOSSES
 from mnist_tables import NAMES, PAPER, all_claims, pooled, table_one
 from protocol import REFERENCE, TEXT
 from store import Arrays
@@ -69,30 +71,34 @@ def medians(lines: Mapping[str, Sequence[Arrays]]) -> str:
     return markdown(["loss", "a quarter below", "median", "three quarters below", "largest"], body)
 
 
-def agreement(found: Mapping[str, Found]) -> str:
-    """For how many images losses end in the same class."""
-    pairs = (("C", "E"), ("D", "F"), ("A", "C"), ("A", "B"))
-    same = [(one, other, found[one].counterfactual_class == found[other].counterfactual_class) for one, other in pairs]
-    return "; ".join(f"{one} and {other}: {equal.sum()} of {len(equal)}" for one, other, equal in same)
+def agreement(lines: Mapping[str, Sequence[Arrays]]) -> str:
+    """For how many images losses end in the same class, of those whose class is on record."""
+    pairs, same = (("C", "E"), ("D", "F"), ("A", "C"), ("A", "B")), []
+    for pair in pairs:
+        one, other = (joined(lines[loss]).get("counterfactual_class", np.empty(0)) for loss in pair)
+        known = ~(np.isnan(one) | np.isnan(other))
+        if known.any():
+            same.append(f"{' and '.join(pair)}: {(one == other)[known].sum()} of {known.sum()}")
+    return text.AGREEMENT.format(pairs="; ".join(same)) if same else ""
 
 
-def write(lines: Mapping[str, Sequence[Arrays]], first: Experiment, places: Places, seeds: int) -> None:
-    """The CSV files, the pictures and the page."""
+def write(
+    lines: Mapping[str, Sequence[Arrays]], first: Experiment, places: Places, seeds: int, *, in_time: bool = True
+) -> None:
+    """The CSV files, the pictures and the page. in_time: images that pictures need may be searched."""
     table = pooled(lines)
     write_csv(places.results / "mnist.csv", [asdict(record) for record in table.records])
-    rows = [
-        {"setting": name, **{metric: part[metric][i].item() for metric in part}}
-        for name, parts in lines.items()
-        for part in parts
-        for i in range(len(part["validity"]))
-    ]
-    write_csv(places.results / "mnist_rows.csv", rows)
+    mnist_rows.write(places.results / "mnist_rows.csv", lines)
     bars.measures(
         table, NAMES, NAMES, places.picture("paper-mnist-losses.png"), PAPER, "MNIST, the paper's losses A to F"
     )
-    pictures.grid(first, places.picture("paper-mnist-grid.png"))
-    pictures.reconstructions(first, places.picture("paper-mnist-reconstructions.png"))
-    pictures.failure_and_success(first, places.picture("paper-mnist-figure-2.png"))
+    for draw, file, settings in (
+        (pictures.grid, "paper-mnist-grid.png", (*LOSSES, *DEFAULTS)),
+        (pictures.reconstructions, "paper-mnist-reconstructions.png", (LOSSES[0], LOSSES[2])),
+        (pictures.failure_and_success, "paper-mnist-figure-2.png", (LOSSES[1], LOSSES[3])),
+    ):
+        if in_time or all(first.has(setting) for setting in settings):
+            draw(first, places.picture(file))
     write_page(places.docs / "paper-mnist.md", page(table, lines, first, seeds))
 
 
@@ -137,7 +143,7 @@ def page(table: MetricTable, lines: Mapping[str, Sequence[Arrays]], first: Exper
         "## Behind the means",
         text.MEDIANS,
         medians(lines),
-        text.AGREEMENT.format(pairs=agreement(first.find(LOSSES))),
+        *filter(None, [agreement(lines)]),
         text.CURVATURE.format(images=len(steep["reconstruction"]), **{n: _range(v) for n, v in steep.items()}),
         about(COMMAND + size.flags, first.store.seconds) + text.ABOUT,
     ]

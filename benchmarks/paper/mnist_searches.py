@@ -12,7 +12,7 @@ import copy
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
-from functools import partial
+from functools import cached_property, partial
 from itertools import product
 from typing import Any, Self
 
@@ -117,6 +117,11 @@ class Size:
         return cls(chunks=-(-per_class // cls.per_class), **other)
 
     @property
+    def is_full(self) -> bool:
+        """Whether networks and searches are those of the experiment, not smaller ones for trying out."""
+        return self.epochs is None and self.train is None and self.iterations == TEXT.steps
+
+    @property
     def flags(self) -> str:
         """How a command was called to run this size."""
         return f" --per-class {self.chunks * self.per_class}" * (self.chunks != Size.chunks)
@@ -175,7 +180,16 @@ class Searches:
         ).fit(self.train[:SAMPLE])
 
     def solver(self, setting: Setting) -> Callable[[np.ndarray, np.ndarray], Found]:
-        """A function of places in the test set and images."""
+        """A function of places in the test set and images; made once."""
+        if setting not in self._made:
+            self._made[setting] = self._solver(setting)
+        return self._made[setting]
+
+    @cached_property
+    def _made(self) -> dict[Setting, Callable[[np.ndarray, np.ndarray], Found]]:
+        return {}
+
+    def _solver(self, setting: Setting) -> Callable[[np.ndarray, np.ndarray], Found]:
         changes = dict(setting.changes)
         if setting.kind == "default":
             encoder = self.networks.encoder if setting.loss == "encoder" else None
@@ -235,13 +249,10 @@ def run(
     deadline: by time.monotonic; a chunk that is not there yet is not begun after it, and the results end before it.
     """
     x, y = test
-    solvers: dict[Setting, Any] = {}
     found: dict[str, list[Found]] = {setting.name: [] for setting in settings}
 
     def solve(setting: Setting, index: np.ndarray) -> Arrays:
-        if setting not in solvers:
-            solvers[setting] = searches().solver(setting)
-        made: Found = solvers[setting](index, x[index])
+        made: Found = searches().solver(setting)(index, x[index])
         return made.arrays()
 
     for chunk, setting in (bar := tqdm(list(product(chunks, settings)), disable=None)):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from claims import Claim, compared
 from common import markdown, number, plus_minus
+from mnist_rows import ABOUT, joined
 from protocol import TEXT, Protocol
 from store import Arrays
 
@@ -35,8 +36,8 @@ def pooled(lines: Mapping[str, Sequence[Arrays]]) -> MetricTable:
     """All seeds and images of a setting together, as in the paper."""
     records = []
     for name, parts in lines.items():
-        joined = {metric: np.concatenate([part[metric] for part in parts]) for metric in parts[0] if metric != "image"}
-        records += summarise(joined, name=name)
+        whole = {metric: values for metric, values in joined(parts).items() if metric not in ABOUT}
+        records += summarise(whole, name=name)
     return MetricTable(tuple(records), 0.95)
 
 

@@ -47,11 +47,12 @@ the first that gives a counterfactual. {images} images. Gradient steps are count
 
 MEDIANS = """EN has a long tail: a few images are far from any other class."""
 
-AGREEMENT = """Losses that end in the same class, of all images: {pairs}."""
+AGREEMENT = """Losses that end in the same class, of the images whose class is on record: {pairs}."""
 
 CURVATURE = """The step of 0.01 is stable where the curvature of the objective is below 200 (with momentum 133). The
 largest curvature at {images} test images, by power iteration: {reconstruction} for L_AE with gamma 100, {prototype}
 for L_proto with theta 200."""
 
-ABOUT = """ The time is the sum of all parts, networks included. The machine has two cores and was shared with other
+ABOUT = """ The time is the sum of all parts of this run, networks included; rows of losses that were on record were not
+searched again, and their times are those of the run that did. The machine has two cores and was shared with other
 work."""
