@@ -49,7 +49,7 @@ def asked_as(fitted: Fitted, given: Given, space: FeatureSpace, ends: Array | No
             pace,
             given=given,
             noise=fitted.noise_of(given.table.dtype),
-            by_proba=fitted.probabilities[0] is not None,
+            by_proba=any(part is not None for part in fitted.probabilities),
             ends=ends,
         )
 

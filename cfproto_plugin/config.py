@@ -70,9 +70,9 @@ class SearchConfig:
         share of copies with noise that keep the new class; noise: theirs, in standard deviations of the training data.
         min_confidence: the least share of training rows of whose class the model is at most as sure as of the new class
         of the counterfactual. The three are rules if given. None is a wish: 0.1, 0.75 and 0.01 on tables searched by
-        the path, and a confidence of 0.05 on the path of an encoder. A row that cannot reach it gets the answer that
-        comes nearest to it. 0 is off, and so is None elsewhere. strict: False makes wishes of those that are given,
-        too, and True rules of all.
+        the path, and a confidence of 0.05 on the path of an encoder; none of confidence where the model decides by a
+        rule of its own. A row that cannot reach it gets the answer that comes nearest to it. 0 is off, and so is None
+        elsewhere. strict: False makes wishes of those that are given, too, and True rules of all.
     certify: for models of trees: "bound" adds a lower bound of the objective to every answer, below which there is no
         admissible counterfactual; "optimal" goes on until the answer is proved to be the best, replaces it by a better
         one where there is one, and ends with the time budget, or after a minute a row.

@@ -234,13 +234,15 @@ def _tuning(model: SearchModel, *, splits: bool) -> Tuning:
 
 
 def _situation(models: Models, columns: Columns, *, latent: bool, splits: bool) -> Situation:
+    classifier = models.classifier
     return Situation(
-        gradients=models.classifier.vjp is not None and columns.plain,
+        gradients=classifier.vjp is not None and columns.plain,
         autoencoder=models.autoencoder is not None,
         latent=latent,
         table=len(columns.shape) == 1,
         splits=splits,
         differences=any(other is not None and other.vjp is None for other in (models.encoder, models.autoencoder)),
+        decides=classifier.labels is not None and classifier.scores is not None,
     )
 
 

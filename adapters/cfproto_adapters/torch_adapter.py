@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cfproto_adapters.files import TORCH
-from cfproto_adapters.torch_parts.dense import DenseChain, dense_chain
 from cfproto_plugin import AdapterSpec, hookimpl
 from cfproto_plugin.errors import ModelError
 from cfproto_plugin.helpers import Meaning, NetworkAdapter, Output, logits_of
@@ -20,6 +19,7 @@ from cfproto_plugin.protocols import Pullback
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from cfproto_adapters.torch_parts.dense import DenseChain
     from cfproto_plugin.protocols import Array, Role
 
 MEANINGS: dict[str, Meaning] = {
@@ -87,6 +87,8 @@ class TorchNetwork:
     @contextmanager
     def session(self) -> Iterator[None]:
         """Hold evaluation mode, and remember what does not change meanwhile, until the last session ends."""
+        from cfproto_adapters.torch_parts.dense import dense_chain
+
         with evaluation(self._modules()):
             settled = _Settled(list(self._modules()), self._first(), dense_chain(self._model))
             with _modes:

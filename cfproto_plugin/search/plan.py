@@ -28,6 +28,7 @@ class Situation:
     table: bool  # rows are vectors, not images
     splits: bool = False  # the classifier says where it splits the columns
     differences: bool = False  # the encoder or autoencoder has no gradient of its own
+    decides: bool = False  # the classifier decides by scores and a rule of its own, not by probabilities
 
 
 class Floor(NamedTuple):
@@ -87,10 +88,15 @@ def make_plan(config: SearchConfig, situation: Situation) -> Plan:
         _few_changes(config, situation) if on_table or config.few_changes else 0.0,
         _floor(TYPICALITY * on_table, config.min_typicality, config.strict),
         _floor(STABILITY * on_table, config.min_stability, config.strict),
-        _floor(CONFIDENCE * on_table + CODES_CONFIDENCE * on_codes, config.min_confidence, config.strict),
+        _floor(_confidence(situation, on_table, on_codes), config.min_confidence, config.strict),
     )
     _refuse_unused(config, plan, situation)
     return plan
+
+
+def _confidence(situation: Situation, on_table: bool, on_codes: bool) -> float:
+    """None of a model that does not decide by its probabilities: they say little about how sure it is."""
+    return 0.0 if situation.decides else CONFIDENCE * on_table + CODES_CONFIDENCE * on_codes
 
 
 def _few_changes(config: SearchConfig, situation: Situation) -> float:

@@ -186,8 +186,13 @@ class _Driver:
         self.clock.found = int(self.incumbents.found().sum())
 
     def fulfil(self) -> None:
-        """Try training rows that are typical and stable where the answer is not, and polish what that finds."""
-        short = np.flatnonzero(self.incumbents.falls_short())
+        """Try training rows that meet the wishes where the answer does not, and polish what that finds.
+
+        Lines without an answer of which the model is as sure as wished for have none yet; in codes they get the surest
+        point of their paths instead.
+        """
+        unsure = self.judge.task.wished is not None and self.guide.encoder is None
+        short = np.flatnonzero(self.incumbents.falls_short() | (~self.incumbents.found() & unsure))
         if len(short) and self.judge.task.config.fallback and not self.clock.is_over():
             self.offer(search_wished(self.judge, self.clock, self.best, short, self.guide))
             self.polish(0.9)

@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, make_moons
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.neighbors import LocalOutlierFactor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
 
@@ -225,3 +229,30 @@ def test_networks_reach_the_confidence_that_is_asked_for():
     assert e.found.all()
     assert (sure >= asked).all()
     assert np.median(sure - asked) < 0.01, "and go no farther than they must"
+
+
+def test_a_wish_for_confidence_that_training_rows_meet_is_met():
+    """A row whose own paths end short of it is led to training rows that the model is as sure of."""
+    x = np.random.default_rng(0).normal(size=(200, 4)).round(2)
+
+    def model(rows):
+        p = 1 / (1 + np.exp(-3 * (np.asarray(rows)[:, :3] @ [1, 1, -1])))
+        return np.column_stack([1 - p, p])
+
+    for search in (SearchConfig.stable(), SearchConfig(min_confidence=0.4, strict=False)):
+        e = CounterfactualExplainer(model, search=search).fit(x).explain(x[:20])
+        assert (e.status == "found").all()
+        assert (e.new_class_proba[1] >= np.take(e.meta["confidence"], e.counterfactual_class.astype(int)) - 1e-9).all()
+
+
+def test_confidence_of_a_model_with_a_threshold_is_that_of_its_own_probabilities():
+    model = FixedThresholdClassifier(make_pipeline(StandardScaler(), LogisticRegression()), threshold=0.3)
+    model.fit(TRAIN, Y[:400])
+    assert CounterfactualExplainer(model).fit(TRAIN).explain(ROWS[:2]).meta["confidence"] is None
+    e = CounterfactualExplainer(model, search=SearchConfig.stable()).fit(TRAIN).explain(ROWS)
+    least = np.take(e.meta["confidence"], e.counterfactual_class.astype(int))
+    for i, change in ((int(change.row), change) for change in e.changes() if change.needed_for == "probability"):
+        without = e.counterfactual[i].copy()
+        without[int(str(change.feature).removeprefix("x"))] = change.before
+        kept = model.predict([without])[0] == e.counterfactual_class[i]
+        assert not (kept and model.predict_proba([without])[0][int(e.counterfactual_class[i])] >= least[i])

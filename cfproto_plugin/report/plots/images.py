@@ -113,7 +113,7 @@ def _limits(images: list[Array]) -> tuple[float, float]:
 
 def _title(lines: Explanation) -> str:
     if len(lines) > 1:
-        return "Images as they are, and the nearest ones found that the model takes for another class"
+        return "Images as they are, and changed ones that the model takes for another class"
     if not lines.found[0]:
         said = lines.class_name(lines.original_class[0])
         return f"Row {lines.row[0]}: no counterfactual was found; the model says “{said}”"

@@ -48,8 +48,8 @@ def nearest_rows(judge: Judge, guide: Guide, rows: Array, count: int) -> Candida
 
 
 def _keeps(judge: Judge, guide: Guide) -> Array | None:
-    """Which training rows (N,) have the probability and the relations that answers must have; None for all."""
-    least, rules = judge.task.least, judge.space.rules
+    """Which training rows (N,) have the probability and the relations that answers should have; None for all."""
+    least, rules = judge.sure, judge.space.rules
     if least is None and not rules.relations:
         return None
     keeps = guide.proba >= (0 if least is None else least[guide.labels])

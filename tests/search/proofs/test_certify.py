@@ -135,15 +135,17 @@ def test_floors_are_left_out_of_the_bound_and_the_message_says_so():
     free = explainer(SearchConfig(certify="optimal", min_typicality=0, min_stability=0)).explain(X[:4])
     assert (e.lower_bound <= free.objective * (1 + 1e-9)).all()
     assert all(
-        gap == 0 or "min_typicality and min_stability not counted" in message
+        gap == 0 or "min_typicality, min_stability and min_confidence not counted" in message
         for gap, message in zip(e.gap, e.message, strict=True)
     )
     assert (e.gap > 0).any()
-    assert ((e.stability >= 0.9) | [("not 0.9" in message) for message in e.message]).all()
+    assert ((e.stability >= 0.75) | [("not 0.75" in message) for message in e.message]).all()
 
 
 def test_with_theta_the_prototype_is_that_of_the_answer_and_the_message_says_so():
-    e = explainer(SearchConfig(theta=0.5, min_typicality=0, min_stability=0, certify="optimal")).explain(X[:4])
+    e = explainer(
+        SearchConfig(theta=0.5, min_typicality=0, min_stability=0, min_confidence=0, certify="optimal")
+    ).explain(X[:4])
     assert (e.gap == 0).all()
     assert all(
         "no smaller change (by e.objective, with its prototype) that keeps the rules" in message
