@@ -111,10 +111,13 @@ class Judge:
         return cost + price * count_changed(table, original) if price else cost
 
     def labels(self, table: Array, row: Array) -> Array:
-        """The classes (m,) of valid points (m, A): the only one that is allowed, or what the model says."""
+        """The classes (m,) of valid points (m, A): the only one that is allowed, or what the model says.
+
+        Where probabilities are asked for, the classes that are allowed only lead there.
+        """
         allowed = self.task.allowed[row]
         found = allowed.argmax(axis=1)
-        several = np.flatnonzero(allowed.sum(axis=1) > 1)
+        several = np.flatnonzero((allowed.sum(axis=1) > 1) | (self.task.intervals is not None))
         if len(several):
             found[several] = self.model.quick_labels(table[several], self.task.group[row[several]])
         return np.asarray(found)

@@ -9,9 +9,13 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from cfproto_plugin import CounterfactualExplainer, Explanation, Features, SearchConfig
+from cfproto_plugin.search.typicality import Typicality
 
 RNG = np.random.default_rng(0)
 ROWS = pd.DataFrame(RNG.normal(size=(300, 8)), columns=[f"c{j}" for j in range(8)])
@@ -123,6 +127,23 @@ def test_where_probabilities_are_asked_for_the_class_needs_what_changes_it(model
         )
         kinds.add(bool(same))
     assert kinds == {True, False}
+
+
+def test_where_probabilities_are_asked_for_typicality_is_that_of_the_class_of_the_answer():
+    """A row whose probability only has to fall is led by rows of the other class, but stays in its own."""
+    x, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    x = x.iloc[:, :8]
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(x, y)
+    explainer, target = CounterfactualExplainer(model).fit(x), {1: (0.6, 0.8)}
+    rows = x[model.predict_proba(x)[:, 1] > 0.9].iloc[:40]
+    e = explainer.explain(rows, target=target, progress=False)
+    assert (e.counterfactual_class == 1).all()
+    scaled = lambda rows: ((rows - x.mean()) / x.std(ddof=0)).to_numpy()  # noqa: E731
+    typicality = Typicality(scaled(x), model.predict(x), 0)
+    for line in e:
+        for change in line.changes():
+            if change.needed_for == "typicality":
+                assert typicality(scaled(without(line, [change])), np.array([1]))[0] < 0.1
 
 
 def test_every_reason_is_known_in_a_polished_answer(answers):
