@@ -13,6 +13,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from cfproto_plugin import CounterfactualExplainer, Explanation, Features, SearchConfig
 from cfproto_plugin.errors import InputError
@@ -679,3 +680,15 @@ def test_rows_that_cannot_be_read_are_counted_and_do_not_spoil_the_picture(expla
     actions = e.actions(k=1)
     assert actions.rows == 11
     assert 0 not in actions[0].rows
+
+
+def test_a_way_that_the_rules_end_is_not_said_to_lead_to_the_class():
+    x = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 3)), columns=["a", "b", "c"])
+    y = (x["a"] + x["b"] > 0).astype(int)
+    x["b"] += 2 * y
+    explainer = CounterfactualExplainer(LogisticRegression().fit(x, y), features=Features(vary=("a",))).fit(x)
+    e = explainer.explain(x[y == 0].sort_values("b").iloc[:1], target=1)
+    assert not e.found[0]
+    figure = drawn(e[0].plot("path"))
+    assert "towards a typical “1”, as far as the rules allow" in flat(title(figure))
+    assert "The rules end the way before its prototype" in flat(" ".join(texts(figure)))

@@ -56,7 +56,15 @@ def plot_path(line: Explanation, source: Source | None, figure: Any = None) -> A
         x[0], proba[0, new], "o", ms=9, mfc="white", mec=c.BEFORE, mew=2, label="the row", zorder=5, clip_on=False
     )
     axes.plot(
-        x[-1], proba[-1, new], "D", ms=8, color=c.AFTER, mec="white", label="the prototype", zorder=5, clip_on=False
+        x[-1],
+        proba[-1, new],
+        "D",
+        ms=8,
+        color=c.AFTER,
+        mec="white",
+        label="the prototype" if said[-1] == new else "the end of the way",
+        zorder=5,
+        clip_on=False,
     )
     answer = _mark_answer(axes, line)
     axes.set_ylim(0, 1.04)
@@ -65,7 +73,9 @@ def plot_path(line: Explanation, source: Source | None, figure: Any = None) -> A
     axes.set_ylabel("the model's probability", fontsize=c.TEXT)
     axes.set_xlabel(_unit(line), fontsize=c.TEXT)
     figure.legend(loc="outside right center", fontsize=c.SMALL, frameon=False)
-    c.entitle(figure, _title(line, names[new], proba[:, new], answer, float(x[-1])), _CAPTION)
+    whole = bool(said[-1] == new)
+    title = _title(line, names[new], proba[:, new], answer, float(x[-1]), whole=whole)
+    c.entitle(figure, title, _CAPTION if whole else f"{_SHORT_OF} {_CAPTION}")
     return c.finish(figure)
 
 
@@ -74,6 +84,9 @@ _CAPTION = (
     "to it. Hatched: the model decides for the new class. The answer need not lie on the way: it is improved until as "
     "little as possible changes."
 )
+
+
+_SHORT_OF = "The rules end the way before its prototype: the diamond is as near to it as they allow."
 
 
 def _shade(axes: Any, x: Array, inside: Array) -> None:
@@ -97,14 +110,14 @@ def _mark_answer(axes: Any, line: Explanation) -> float | None:
     return x
 
 
-def _title(line: Explanation, name: str, proba: Array, answer: float | None, whole: float) -> str:
+def _title(line: Explanation, name: str, proba: Array, answer: float | None, length: float, *, whole: bool) -> str:
+    """whole: the way ends in the class."""
     first, last = percent(float(proba[0])), percent(float(proba[-1]))
-    title = (
-        f"Row {line.row[0]}: on the way to a typical “{name}” the model's probability of it goes from {first} to {last}"
-    )
-    if answer is None or not whole:
+    way = f"to a typical “{name}”" if whole else f"towards a typical “{name}”, as far as the rules allow,"
+    title = f"Row {line.row[0]}: on the way {way} the model's probability of it goes from {first} to {last}"
+    if answer is None or not length:
         return title
-    return f"{title}; the answer (star) needs {percent(answer / whole)} of that change"
+    return f"{title}; the answer (star) needs {percent(answer / length)} of that change"
 
 
 def _unit(line: Explanation) -> str:
