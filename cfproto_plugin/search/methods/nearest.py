@@ -22,13 +22,14 @@ _SLACK = 1e-6  # of the range of a column: rows of 32 bits have bounds that roun
 _ROUNDING = 1e-4  # squared distance, in 32 bits, of two points that may be the same
 
 
-def nearest_rows(judge: Judge, guide: Guide, rows: Array, count: int) -> Candidates:
+def nearest_rows(judge: Judge, guide: Guide, rows: Array, count: int, *, wished: bool = False) -> Candidates:
     """About `count` training rows near every line (n,), inside its rules: candidates whose margin is not known.
 
     Beside the rows that are nearest once they are moved, those that need not be moved and keep their class for sure,
-    and a few that are likely to keep it although they are far away.
+    and a few that are likely to keep it although they are far away. wished: the former have the probability that is
+    wished for.
     """
-    task, keeps = judge.task, _keeps(judge, guide)
+    task, keeps = judge.task, _keeps(judge, guide, judge.sure if wished else judge.task.least)
     centre, known = guide.lookup.of(judge.space, guide.train, guide.labels, guide.proba)
     found = [_candidates(judge, guide, rows[:0], np.zeros((0, 1), dtype=int))]
     for some, classes in _blocks(judge, rows, known):
@@ -47,9 +48,9 @@ def nearest_rows(judge: Judge, guide: Guide, rows: Array, count: int) -> Candida
     return join(found)
 
 
-def _keeps(judge: Judge, guide: Guide) -> Array | None:
-    """Which training rows (N,) have the probability and the relations that answers should have; None for all."""
-    least, rules = judge.sure, judge.space.rules
+def _keeps(judge: Judge, guide: Guide, least: Array | None) -> Array | None:
+    """Which training rows (N,) have these probabilities (k,) and the relations that answers must have; None for all."""
+    rules = judge.space.rules
     if least is None and not rules.relations:
         return None
     keeps = guide.proba >= (0 if least is None else least[guide.labels])

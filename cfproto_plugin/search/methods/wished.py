@@ -22,7 +22,7 @@ def search_wished(judge: Judge, clock: Clock, best: Array, rows: Array, guide: G
     """Follow the paths from lines (n,) to their nearest training rows, inside the rules, that meet the wishes."""
     tuning, task = judge.task.tuning, judge.task
     with clock.shared(rows):
-        near = nearest_rows(judge, guide, rows, tuning.wished_rows)
+        near = nearest_rows(judge, guide, rows, tuning.wished_rows, wished=True)
         near = near.take(judge.margin(near.table, near.row) > 0)
         near = near.take(np.lexsort((near.cost, near.row)))
         meets = first_that_meets(judge, near.table, near.row, near.row, first_asked=_FIRST_ASKED) == 0
