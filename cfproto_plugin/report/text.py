@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from cfproto_plugin.report.notes import alike, message_in_words, quality
-from cfproto_plugin.report.purposes import MARK, OTHER, only_for
+from cfproto_plugin.report.purposes import BEST, MARK, OTHER, only_for
 from cfproto_plugin.report.ranking import ranked
 from cfproto_plugin.report.sentences import FURTHER, as_sentence
 from cfproto_plugin.report.words import aligned, classes_text, counted, feature_name, percent, row_text, value_text
@@ -49,6 +49,9 @@ def as_text(explanation: Explanation, width: int) -> str:
     ends += _wrapped(alike(shown), width)
     if any(MARK in text for text in lines) and any(map(only_for, shown.changes())):
         ends += _wrapped(OTHER, width)
+    missed = sum(BEST in str(message) for message in shown.message)
+    if missed:
+        ends += _wrapped(f"{counted(missed, 'answer')} reached less than is wished for; e.message says what.", width)
     if "fallback" in shown.status:
         further = {FURTHER in str(line.message[0]) for line in shown if line.status[0] == "fallback"}
         none = {False: "none", True: "no further one"}

@@ -224,3 +224,14 @@ def test_changes_that_make_the_model_sure_name_no_probability_that_nobody_asked_
     ):
         for line in CounterfactualExplainer(model, search=search).fit(x).explain(rows):
             assert said in line.sentence()
+
+
+def test_the_table_says_how_many_answers_miss_a_wish():
+    good, short = answer(["class"] * 4), answer(["class"] * 4, message=f"{MESSAGE}{MISSED}")
+    assert "wished for" not in as_text(two_lines(good), 120)
+    assert "2 answers reached less than is wished for; e.message says what." in as_text(two_lines(short), 120)
+
+
+def two_lines(e):
+    """The same line twice."""
+    return e[np.array([0, 0])]

@@ -28,8 +28,8 @@ _FEATURE_HEADS = ("feature", "changed in", "up", "down", "other", "typical chang
 _PURPOSE_HEADS = ("class needs it in", "else it is only for")
 _PURPOSES = (
     "Where the class does not need a change, the model gives the new class without it: it only makes the answer more "
-    "typical of the class or more stable (the class mostly holds if values are hit only roughly), or (other) makes the "
-    "model surer, keeps a rule or the like."
+    "typical of the class or more stable (the class mostly holds if values are hit only roughly), or, as another "
+    "reason, makes the model surer, keeps a rule or the like."
 )
 
 
@@ -236,7 +236,11 @@ def needed(record: FeatureRecord) -> str:
 
 def _other_purposes(record: FeatureRecord) -> str:
     """`typicality 6, stability 3`."""
-    counts = {"typicality": record.for_typicality, "stability": record.for_stability, "other": record.for_other}
+    counts = {
+        "typicality": record.for_typicality,
+        "stability": record.for_stability,
+        "another reason": record.for_other,
+    }
     return ", ".join(f"{name} {count}" for name, count in counts.items() if count)
 
 
