@@ -100,7 +100,9 @@ def _single(line: Explanation, width: int) -> list[str]:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, max(width, 1), break_on_hyphens=False)
+    """Lines of the text; a number and its % stay together."""
+    lines = textwrap.wrap(text.replace(" %", "\0%"), max(width, 1), break_on_hyphens=False)
+    return [line.replace("\0", " ") for line in lines]
 
 
 def _notes(explanation: Explanation, width: int) -> list[list[str]]:

@@ -235,3 +235,9 @@ def test_the_table_says_how_many_answers_miss_a_wish():
 def two_lines(e):
     """The same line twice."""
     return e[np.array([0, 0])]
+
+
+def test_a_number_and_its_percent_sign_stay_on_one_line():
+    e = answer(["class", "typicality", "typicality", "stability"])
+    for width in range(30, 120):
+        assert not any(text.lstrip().startswith("%") for text in as_text(e, width).split("\n"))
