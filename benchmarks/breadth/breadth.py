@@ -73,8 +73,12 @@ def main() -> None:
         unpack()
         for tool in given.tools:
             most = SHORTER.get(tool, PLACE.cell_seconds)
-            limits = replace(PLACE, cell_seconds=most, row_seconds=min(PLACE.row_seconds, most))
-            ask(tool, cells(tool), limits)
+            alone = PLACE.alone if tool == "ours" else None
+            ask(
+                tool,
+                cells(tool),
+                replace(PLACE, cell_seconds=most, row_seconds=min(PLACE.row_seconds, most), alone=alone),
+            )
         pack()
         RESULT.write_text(json.dumps(scored(given.ready), separators=(",", ":")) + "\n")
     write(json.loads(RESULT.read_text()), TOP / "docs")

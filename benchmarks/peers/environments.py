@@ -28,7 +28,6 @@ class Place:
     folder: Path
     row_seconds: float
     cell_seconds: float
-    batches: bool = False  # also time all rows in one call
     alone: int | None = None  # rows that a method with batches is asked one by one; the rest in one call
 
     @property
@@ -81,7 +80,6 @@ def ask(tool: str, cells: list[Cell], place: Place) -> None:
         "cells": todo,
         "row_seconds": place.row_seconds,
         "cell_seconds": place.cell_seconds,
-        "batches": place.batches,
         "alone": place.alone,
         "code": code,
     }
