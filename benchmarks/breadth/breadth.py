@@ -40,7 +40,7 @@ def scored(ready: bool) -> dict[str, Any]:
     by_case = {(line["data"], line["model"]): line for line in lines}
     return {
         "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
-        "limits": {"row": PLACE.row_seconds, "cell": PLACE.cell_seconds, "alone": PLACE.alone, **SHORTER},
+        "limits": {"row": PLACE.row_seconds, "cell": PLACE.cell_seconds, **SHORTER},
         "seed": SEED,
         "versions": versions,
         "groups": [
@@ -73,12 +73,7 @@ def main() -> None:
         unpack()
         for tool in given.tools:
             most = SHORTER.get(tool, PLACE.cell_seconds)
-            alone = PLACE.alone if tool == "ours" else None
-            ask(
-                tool,
-                cells(tool),
-                replace(PLACE, cell_seconds=most, row_seconds=min(PLACE.row_seconds, most), alone=alone),
-            )
+            ask(tool, cells(tool), replace(PLACE, cell_seconds=most, row_seconds=min(PLACE.row_seconds, most)))
         pack()
         RESULT.write_text(json.dumps(scored(given.ready), separators=(",", ":")) + "\n")
     write(json.loads(RESULT.read_text()), TOP / "docs")

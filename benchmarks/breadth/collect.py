@@ -93,6 +93,7 @@ def summed(scores: Scores) -> dict[str, Any]:
     line = {
         "asked": len(scores["valid"]) - sum(scores["late"]),
         "solved": sum(scores["valid"]),
+        "same": scores["same"],
         "errors": scores["errors"][:3],
     }
     return line | {name: short(value(scores[name], name)) for name in (*MEASURES, "outlier", "typicality")}

@@ -81,6 +81,7 @@ class Measured:
             "late": [(error or "").startswith("TooSlowError") for error in record["errors"]],
             "cpu": record["cpu"],
             "fifty": in_fifty(record),
+            "same": record.get("same"),
             "errors": sorted(set(filter(None, record["errors"]))),
             "code": record.get("code", ""),
             "versions": record.get("versions", {}),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from cells import OURS
 from diagram import draw
 from report import markdown, number
 from verdicts import verdicts
@@ -48,8 +49,8 @@ comparison lacks.
   rows that were not answered for lack of time are not in `asked`.
 - **Times.** `ms alone`: processor time of a row in a call of its own, the first not counted. `ms in fifty`: that of one
   call with all fifty rows, after a first call with two, divided by fifty. NICE, DiCE and alibi explain one row at a
-  time: their `ms in fifty` is their `ms alone`. The answers of ours are those of the call with fifty, and `ms alone` is
-  measured on the first {alone} rows. All on one thread, on a machine that other work shared.
+  time: their `ms in fifty` is their `ms alone`. All answers are those to rows alone; the call with fifty gives the same
+  answer to {same} rows of ours. All on one thread, on a machine that other work shared.
 - **Measures.** `coverage`: rows asked to which the model gives another class after the change. `columns` changed,
   `L1`, `EN` = 0.1·L1 + L2 in standard deviations. `5NN`: mean distance to the five nearest training rows that the model
   gives the new class. `IM1`: error of an autoencoder of the new class divided by that of the old one, small networks
@@ -94,6 +95,7 @@ def write(result: dict[str, Any], docs: Path) -> None:
             models=_models(cases),
             missing=_missing(len(cases)),
             seed=result["seed"],
+            same=_same(lines),
             **result["limits"],
         ),
         *_verdicts(verdicts(result)),
@@ -109,6 +111,12 @@ def write(result: dict[str, Any], docs: Path) -> None:
 def _models(cases: Any) -> str:
     kinds = [kind for _, kind in cases]
     return ", ".join(f"{kinds.count(kind)} with {name}" for kind, name in MODELS.items())
+
+
+def _same(lines: list[Line]) -> str:
+    """Of how many rows the answer does not depend on the others of the call."""
+    ours = [line for line in lines if line["method"] in OURS]
+    return f"{sum(line['same'] for line in ours)} of {sum(line['asked'] for line in ours)}"
 
 
 def _missing(cases: int) -> str:

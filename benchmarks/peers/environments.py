@@ -28,7 +28,6 @@ class Place:
     folder: Path
     row_seconds: float
     cell_seconds: float
-    alone: int | None = None  # rows that a method with batches is asked one by one; the rest in one call
 
     @property
     def cases(self) -> Path:
@@ -80,7 +79,6 @@ def ask(tool: str, cells: list[Cell], place: Place) -> None:
         "cells": todo,
         "row_seconds": place.row_seconds,
         "cell_seconds": place.cell_seconds,
-        "alone": place.alone,
         "code": code,
     }
     subprocess.run([environment(tool), HERE / "worker.py", json.dumps(given)], check=True, env=os.environ | ONE_THREAD)
