@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from measure import NEAREST
+
 TITLES = {
     "en": "distance 0.1·L1 + L2",
     "l1": "distance L1",
@@ -32,9 +34,8 @@ def draw(group: dict[str, Any], file: Path) -> None:
         axes.set_visible(False)
     first = group["measures"][shown[0]]
     figure.suptitle(
-        f"Average ranks over {first['cases']} cases (a table and a model), 1 is best; "
-        f"grey: within the critical difference of the best (Nemenyi, 5 %, {first['tables']} tables). "
-        "“ours” is cfproto-plugin",
+        f"Average ranks over {first['cases']} cases (a table and a model), 1 is best. “ours” is cfproto-plugin.\n"
+        f"Grey band: within the critical difference of the best (Nemenyi, 5 %, {first['tables']} tables)",
         fontsize=10,
     )
     figure.tight_layout()
@@ -49,7 +50,7 @@ def panel(axes: Any, found: dict[str, Any], title: str) -> None:
     axes.axvspan(best, best + found["difference"], color="0.9", zorder=0)
     for at, (rank, tool) in enumerate(order):
         ours = tool.startswith("ours")
-        colour = "tab:blue" if ours else "tab:orange"
+        colour = "tab:blue" if ours else "tab:grey" if tool == NEAREST else "tab:orange"
         axes.plot([1, rank], [at, at], color=colour, linewidth=0.8, alpha=0.5)
         axes.plot(rank, at, "o", color=colour, markersize=6)
         axes.annotate(f"{rank:.1f}", (rank, at), (6, 0), textcoords="offset points", va="center", fontsize=7)
