@@ -26,13 +26,10 @@ _PAPER_TABLE: dict[str, dict[str, Any]] = {  # the paper names neither theta nor
     "C": {"c_init": 0.0, "gamma": 0.0, "theta": 100.0, "c_steps": 1},
 }
 _EXPERIMENTS = {"mnist": (_PAPER, 5), "breast_cancer": (_PAPER_TABLE, 1)}  # losses, and the k of their prototypes
+_NO_FLOORS = dict.fromkeys(("min_typicality", "min_stability", "min_confidence"), 0.0)
 PRESETS: dict[str, dict[str, Any]] = {  # settings that go together, by the name of a classmethod of SearchConfig
-    "close": {
-        "theta": 0.0,
-        "few_changes": 0.0,
-        **dict.fromkeys(("min_typicality", "min_stability", "min_confidence"), 0.0),
-    },
-    "few": {"few_changes": 3.0},
+    "close": {"theta": 0.0, "few_changes": 0.0, **_NO_FLOORS},
+    "few": {"theta": 0.0, "few_changes": 12.0, **_NO_FLOORS},
     "typical": {"theta": 5.0, "few_changes": 0.0},
     "stable": {"noise": 0.4, "min_stability": 0.9, "min_confidence": 0.4, "strict": False},
 }
@@ -62,14 +59,14 @@ class SearchConfig:
     polish: whether what the method found is improved on the same objective. None is True for tables searched by the
         path, else False.
     max_changes: the most columns that may differ. few_changes: what each changed column costs beside its distance, in
-        units of beta·L1 + L2; None is 0.4 for tables searched by the path if the model splits columns, as trees do, 1.5
+        units of beta·L1 + L2; None is 0.5 for tables searched by the path if the model splits columns, as trees do, 2.5
         for tables if it does not and would change all of them a little, else 0. min_proba: the least probability of the
         new class.
     min_typicality: the least share of the new class's training rows that are at least as isolated among their like as
         the counterfactual is among them, or that of the row in its own class if that is less. min_stability: the least
         share of copies with noise that keep the new class; noise: theirs, in standard deviations of the training data.
         min_confidence: the least share of training rows of whose class the model is at most as sure as of the new class
-        of the counterfactual. The three are rules if given. None is a wish: 0.1, 0.75 and 0.01 on tables searched by
+        of the counterfactual. The three are rules if given. None is a wish: 0.1, 0.7 and 0.01 on tables searched by
         the path, and a confidence of 0.05 on the path of an encoder; none of confidence where the model decides by a
         rule of its own. A row that cannot reach it gets the answer that comes nearest to it. 0 is off, and so is None
         elsewhere. strict: False makes wishes of those that are given, too, and True rules of all.
@@ -138,7 +135,7 @@ class SearchConfig:
 
     @classmethod
     def few(cls, **overrides: Any) -> SearchConfig:
-        """As few changed columns as possible: each costs as much as a change of 1.7 standard deviations."""
+        """As few changed columns as possible, and nothing else; with the wishes of the default: `few_changes=3`."""
         return cls._preset("few", overrides)
 
     @classmethod

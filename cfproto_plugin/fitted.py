@@ -138,7 +138,7 @@ class Fitted:
             said.noise,
             said.fingerprint,
             given.native if given.native is not None else given.rows,
-            _tuning(model, splits=splits is not None),
+            _tuning(model, guide.floors, splits=splits is not None),
             deviations=_deviations(columns, train),
         )
 
@@ -226,10 +226,10 @@ def _numeric_space(columns: Columns, train: Array, features: Features, models: M
     return FeatureSpace.numeric(columns, train, features, scale=scale)
 
 
-def _tuning(model: SearchModel, *, splits: bool) -> Tuning:
+def _tuning(model: SearchModel, floors: Floors, *, splits: bool) -> Tuning:
     """The constants for trees, for models with gradients, and for those that only predict."""
     if splits:
-        return Tuning.of_trees()
+        return Tuning.of_trees(wishes=floors.any or floors.sure is not None)
     return Tuning() if model.has_gradient else Tuning.of_functions()
 
 

@@ -11,8 +11,8 @@ from cfproto_plugin.config import SearchConfig
 from cfproto_plugin.errors import ConfigError
 
 # For tables searched by the path, unless the user says otherwise
-FEW_CHANGES, FEW_CHANGES_WITHOUT_SPLITS = 0.4, 1.5
-TYPICALITY, STABILITY, CONFIDENCE = 0.1, 0.75, 0.01
+FEW_CHANGES, FEW_CHANGES_WITHOUT_SPLITS = 0.5, 2.5
+TYPICALITY, STABILITY, CONFIDENCE = 0.1, 0.7, 0.01
 CODES_CONFIDENCE = 0.05  # on the path of an encoder: surer answers read as their class to other models, farther away
 BETA, LATENT_BETA = 0.1, 1.0  # weight of L1: the paper's, and that of the path of an encoder
 _ITERATION_ONLY = ("c_steps", "max_iterations", "learning_rate", "momentum", "clip")

@@ -17,7 +17,7 @@ from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
 X, Y = load_breast_cancer(return_X_y=True)
 TRAIN, ROWS = X[:400], X[400:430]
 FOREST = RandomForestClassifier(30, random_state=0).fit(TRAIN, Y[:400])
-LEAST = {"min_typicality": 0.1, "min_stability": 0.75}
+LEAST = {"min_typicality": 0.1, "min_stability": 0.7}
 
 
 def isolation(point, rows, count=15):
@@ -58,7 +58,7 @@ def test_stability_is_the_share_of_copies_that_keep_the_class():
 def test_answers_meet_the_wishes_or_say_which_they_miss():
     e = CounterfactualExplainer(FOREST).fit(TRAIN).explain(ROWS)
     missed = np.array(["the best that was found has" in message for message in e.message])
-    assert (e.stability[~missed] >= 0.75 - 1e-9).all()
+    assert (e.stability[~missed] >= 0.7 - 1e-9).all()
     assert missed.mean() < 0.2
 
 

@@ -20,18 +20,18 @@ ENCODER = replace(IMAGE, latent=True)
 def test_tables_follow_the_path_from_the_row_and_are_polished():
     plan = make_plan(SearchConfig(), TABLE)
     assert (plan.method, plan.c_init, plan.gamma, plan.path_theta, plan.polish) == ("path", 0, 0, 0, True)
-    assert (plan.typicality, plan.stability, plan.confidence) == ((0.1, False), (0.75, False), (0.01, False))
+    assert (plan.typicality, plan.stability, plan.confidence) == ((0.1, False), (0.7, False), (0.01, False))
 
 
 def test_a_change_is_dearer_where_the_model_has_no_splits():
-    assert make_plan(SearchConfig(), TABLE).few_changes == 1.5
-    assert make_plan(SearchConfig(), replace(TABLE, splits=True)).few_changes == 0.4
+    assert make_plan(SearchConfig(), TABLE).few_changes == 2.5
+    assert make_plan(SearchConfig(), replace(TABLE, splits=True)).few_changes == 0.5
     assert make_plan(SearchConfig(few_changes=0), TABLE).few_changes == 0
 
 
 def test_strict_makes_wishes_of_rules_and_rules_of_wishes():
     plan = make_plan(SearchConfig(min_typicality=0.3, strict=False), TABLE)
-    assert (plan.typicality, plan.stability) == ((0.3, False), (0.75, False))
+    assert (plan.typicality, plan.stability) == ((0.3, False), (0.7, False))
     plan = make_plan(SearchConfig(min_stability=0, strict=True), TABLE)
     assert (plan.typicality, plan.stability, plan.confidence) == ((0.1, True), (0, False), (0.01, True))
 

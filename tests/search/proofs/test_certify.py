@@ -139,7 +139,7 @@ def test_floors_are_left_out_of_the_bound_and_the_message_says_so():
         for gap, message in zip(e.gap, e.message, strict=True)
     )
     assert (e.gap > 0).any()
-    assert ((e.stability >= 0.75) | [("not 0.75" in message) for message in e.message]).all()
+    assert ((e.stability >= 0.7) | [("not 0.7" in message) for message in e.message]).all()
 
 
 def test_with_theta_the_prototype_is_that_of_the_answer_and_the_message_says_so():
