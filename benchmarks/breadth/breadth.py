@@ -40,7 +40,7 @@ def scored(ready: bool) -> dict[str, Any]:
     by_case = {(line["data"], line["model"]): line for line in lines}
     return {
         "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
-        "limits": {"row": PLACE.row_seconds, "cell": PLACE.cell_seconds, **SHORTER},
+        "limits": {"row": PLACE.row_seconds, "cell": PLACE.cell_seconds, "alone": PLACE.alone, **SHORTER},
         "seed": SEED,
         "versions": versions,
         "groups": [

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from asking import TooSlowError, asked, watch
+from asking import TooSlowError, asked, plain, watch
 from cases import Case, load
 from method import Method
 
@@ -47,14 +47,18 @@ def main(given: dict[str, Any]) -> None:
 def cell(method: Method, case: Case, given: dict[str, Any]) -> dict[str, Any]:
     """The answers to all rows, one by one; of a method with batches also the time per row of all rows in one call.
 
-    same: how many rows have the same answer in that call.
+    With `alone` such a method is asked only that many rows one by one, and its answers are those of the one call. same:
+    to how many rows asked one by one that call gives the same answer.
     """
-    found = asked(method, case, len(case.rows), given["row_seconds"], given["cell_seconds"])
+    alone = given["alone"] if method.batch is not None else None
+    found = asked(method, case, alone or len(case.rows), given["row_seconds"], given["cell_seconds"])
     if method.batch is not None and any(found["ms"]):
         answers, found["batch_ms"] = together(method, case, case.rows)
-        alone = [np.nan if answer is None else answer for answer in found["cells"]]
-        pairs = zip(alone, answers, strict=False)
+        known = [np.nan if answer is None else answer for answer in found["cells"]]
+        pairs = zip(known, answers, strict=False)
         found["same"] = sum(np.allclose(one, other, rtol=1e-6, equal_nan=True) for one, other in pairs)
+        if alone:
+            found["cells"] = [plain(row) for row in answers]
         if method.many and len(case.many) > len(case.rows):
             _, found["many_ms"] = together(method, case, case.many)
     return found

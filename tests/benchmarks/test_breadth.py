@@ -141,7 +141,8 @@ def test_a_method_begins_no_row_after_its_time_is_up(bench):
     assert len(found["cpu"]) == len(found["cells"])
 
 
-def test_a_method_with_batches_is_asked_row_by_row_and_then_timed_in_one_call(bench):
+@pytest.mark.parametrize("alone", [None, 10])
+def test_a_method_with_batches_is_asked_row_by_row_and_then_timed_in_one_call(bench, alone):
     class Case:
         rows = many = np.arange(100.0).reshape(50, 2)
 
@@ -151,10 +152,11 @@ def test_a_method_with_batches_is_asked_row_by_row_and_then_timed_in_one_call(be
 
     doubled.sizes = []
     method = bench.method.Method("quick", lambda case: doubled, batch=lambda case: doubled)
-    found = bench.worker.cell(method, Case(), {"row_seconds": 20, "cell_seconds": 60})
-    assert doubled.sizes == [*[1] * 50, 2, 50]
-    assert np.array_equal(found["cells"], 2 * Case.rows)
-    assert found["same"] == 49
+    found = bench.worker.cell(method, Case(), {"row_seconds": 20, "cell_seconds": 60, "alone": alone})
+    assert doubled.sizes == [*[1] * (alone or 50), 2, 50]
+    assert len(found["cells"]) == 50
+    assert found["cells"][7] == [29, 31] if alone else [28, 30]
+    assert found["same"] == (alone or 50) - 1
     assert bench.measure.in_fifty(found) == [found["batch_ms"]] * 50
 
 
