@@ -102,6 +102,21 @@ def with_ndim(self, x):
     return self.b(self.a(x if x.dim() == 2 and x.ndim == 2 else x.unsqueeze(0)))
 
 
+def with_an_optional_layer(self, x):
+    x = self.a(x)
+    if self.norm is not None:
+        x = self.norm(x)
+    return self.b(x)
+
+
+def with_names_of_the_stand_ins(self, x):
+    return self.b(self.columns(self._run(self._module(self.a(x)))))
+
+
+def with_several_arguments(self, *rows, **_options):
+    return self.b(self.a(rows[0]))
+
+
 def head(self, x):
     return self.b(torch.tanh(x))
 
@@ -118,6 +133,12 @@ def readable():
     plain = nn.BatchNorm1d(6, affine=False)
     layers = [nn.Linear(4, 6), nn.BatchNorm1d(6), nn.LeakyReLU(), nn.Dropout(0.5), nn.Flatten(), nn.Linear(6, 3)]
     return {
+        "optional layer": module(with_an_optional_layer),
+        "optional layer that is not there": module(with_an_optional_layer, norm=None),
+        "several arguments": module(with_several_arguments),
+        "names of the stand-ins": module(
+            with_names_of_the_stand_ins, columns=nn.Tanh(), _run=nn.ReLU(), _module=nn.Linear(6, 6)
+        ),
         "functions": module(with_functions),
         "functions of torch": module(with_torch),
         "methods": module(with_methods),
@@ -281,6 +302,28 @@ def earlier(self, x):
     return h
 
 
+def branch_on_a_text(self, x):
+    return self.b(torch.relu(self.a(x)) if f"{x}".count("-") % 2 else torch.tanh(self.a(x)))
+
+
+def branch_on_a_shape(self, x):
+    return self.b(torch.relu(self.a(x)) if x.shape == (7, 4) else torch.tanh(self.a(x)))
+
+
+def layer_made_in_passing(self, x):
+    return nn.Softmax(dim=1)(self.b(self.a(x)))
+
+
+def replacing_weights(self, x):
+    self.a.weight = self.a.weight
+    return self.b(self.a(x))
+
+
+def counting_in_its_class(self, x):
+    self.__class__.calls = 1
+    return self.b(self.a(x))
+
+
 def by_a_helper(self, x):
     return self.b(helper(self.a(x)))
 
@@ -350,6 +393,7 @@ def unreadable():
         branch_on_number_of_rows, branch_on_chance, branch_on_chance_of_torch, counting_outside, default_that_counts,
         catching, without_gradient, detached, always_dropping, over_the_rows, implicit_axis, other_dtype,
         rows_mixed_by_a_view, all_flat, scaled, several, named, earlier, by_a_helper, with_weights, many_inputs,
+        branch_on_a_text, branch_on_a_shape, layer_made_in_passing, replacing_weights, counting_in_its_class,
     ]  # fmt: skip
     return {forward.__name__: module(forward) for forward in forwards} | {
         "counting": module(counting, calls=0),
@@ -391,13 +435,24 @@ def test_reading_runs_no_code_of_the_module_on_real_things():
 
 
 def test_what_disagrees_with_the_module_on_its_rows_is_not_used(monkeypatch):
-    model = module(with_functions)
-    adapter = adapt(model, role="transform")
-    monkeypatch.setattr(F, "linear", lambda x, weight, bias: torch.addmm(2 * bias, x, weight.t()))
+    from cfproto_adapters.numpy_chain import Tanh
+
+    adapter = adapt(module(with_torch), role="transform")
+    monkeypatch.setattr(Tanh, "pull", lambda _self, g, _x, _y: g)
     with adapter.session():
         y, _ = adapter.vjp(ROWS.astype(np.float32))
         assert adapter._network._settled.chain is None
         assert y == pytest.approx(adapter.predict(ROWS.astype(np.float32)), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("place", "name"), [(F, "linear"), (F, "relu"), (torch, "softmax"), (torch.Tensor, "tanh"), (nn.Module, "__call__")]
+)
+def test_patched_functions_of_pytorch_leave_everything_to_the_module(place, name, monkeypatch):
+    model, original = module(with_functions), getattr(place, name)
+    assert read(model) is not None
+    monkeypatch.setattr(place, name, lambda *args, **options: original(*args, **options).clamp(max=6))
+    assert read(model) is None
 
 
 def test_weights_and_statistics_that_change_are_followed():

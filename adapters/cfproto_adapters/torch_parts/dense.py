@@ -23,7 +23,7 @@ from cfproto_adapters.numpy_chain import (
     Stage,
     Tanh,
 )
-from cfproto_adapters.torch_parts.forwards import HOOKS, Step, Unread, is_changed, is_stock, steps_of
+from cfproto_adapters.torch_parts.forwards import HOOKS, Step, Unread, is_changed, is_genuine, is_stock, steps_of
 from cfproto_plugin.protocols import Array, Pullback
 
 _MOST_WEIGHTS = 100_000  # beyond, the time around the layers hardly counts
@@ -65,7 +65,7 @@ def dense_chain(model: Any, columns: int) -> DenseChain | None:
     Tanh, Sigmoid, BatchNorm1d, Softmax and LogSoftmax over the columns, Dropout, Flatten and Identity, as layers or as
     functions.
     """
-    if _is_watched():
+    if _is_watched() or not _is_unpatched():
         return None
     try:
         stages = [stage for step in steps_of(model, columns) if (stage := _stage(step)) is not None]
@@ -113,6 +113,19 @@ def _is_watched() -> bool:
         )
     except (AttributeError, TypeError):  # another version of PyTorch
         return True
+
+
+def _is_unpatched() -> bool:
+    """Whether the functions that the layers use, and the methods that call them, are PyTorch's own."""
+    import torch
+
+    functional, layers = torch.nn.functional, torch.nn.Module
+    names = ("relu", "tanh", "sigmoid", "softmax", "log_softmax", "leaky_relu", "dropout", "flatten")
+    places = (torch, functional, torch.Tensor)
+    used = [(name, getattr(place, name)) for name in names for place in places if hasattr(place, name)]
+    used += [(name, getattr(functional, name)) for name in ("linear", "batch_norm")]
+    used += [(name, getattr(layers, name)) for name in ("_call_impl", "_wrapped_call_impl")]
+    return all(is_genuine(*each) for each in used) and layers.__call__ is layers._wrapped_call_impl  # noqa: SLF001
 
 
 def _stage(step: Step) -> Stage | None:
@@ -188,6 +201,8 @@ def _array(tensor: Any, shape: tuple[int, ...]) -> Array:
 
     plain = type(tensor) in {torch.nn.Parameter, torch.Tensor} and tensor.is_cpu and tensor.layout is torch.strided
     if not plain or tensor.dtype not in {torch.float32, torch.float64} or tensor.shape != shape:
+        raise Unread
+    if tensor.is_neg() or tensor.is_conj():
         raise Unread
     array: Array = tensor.detach().numpy()
     return array

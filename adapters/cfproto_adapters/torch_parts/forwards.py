@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from types import FunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, ModuleType
 from typing import Any, NamedTuple
 
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _MACHINERY = ("__call__", "_wrapped_call_impl", "_call_impl", "__getattr__", "__getattribute__")
 _CONSTANTS = (int, float, bool, str, type(None))
 _BUILTINS = {"range": range, "len": len, "enumerate": enumerate, "reversed": reversed, "zip": zip}
+_COMPILED = (BuiltinFunctionType, MethodDescriptorType)
 _MISSING = object()
 _MOST_STEPS = 1000  # a loop in a method may never end
 
@@ -30,6 +31,15 @@ class Step(NamedTuple):
     layer: Any = None
     name: str = ""
     slope: Any = 0.01  # of leaky_relu
+
+
+def is_genuine(name: str, function: Any) -> bool:
+    """Whether a function of PyTorch is the one that came with it, and nobody has put another in its place."""
+    import torch
+
+    code = getattr(function, "__code__", None)
+    own = type(function) in _COMPILED or (code and str(code.co_filename).startswith(str(torch.__path__[0])))
+    return bool(own) and getattr(function, "__name__", None) == name
 
 
 def steps_of(model: Any, columns: int) -> list[Step]:
@@ -128,7 +138,17 @@ class _Run:
                 yield name, function.__globals__[name]
 
 
-class _Rows:
+class _Opaque:
+    """What can be handed on, not looked at."""
+
+    def _unread(self, *_: object) -> Any:
+        raise Unread
+
+    __bool__ = __eq__ = __ne__ = __hash__ = __repr__ = __str__ = __format__ = _unread
+    __class__ = property(_unread)
+
+
+class _Rows(_Opaque):
     """Stands for rows (n, columns)."""
 
     def __init__(self, run: _Run, columns: int) -> None:
@@ -138,14 +158,6 @@ class _Rows:
         if name in _FUNCTIONS:
             return lambda *args, **options: _FUNCTIONS[name](self._run, self, *args, **options)
         raise Unread(name)
-
-    def __bool__(self) -> bool:
-        raise Unread
-
-    def __eq__(self, other: object) -> bool:
-        raise Unread
-
-    __hash__ = None  # type: ignore[assignment]
 
     @property
     def shape(self) -> tuple[Any, Any]:
@@ -174,22 +186,14 @@ class _Rows:
     reshape = view
 
 
-class _Count:
-    """Stands for the number of rows: it can be handed on, not looked at."""
-
-    def __eq__(self, other: object) -> bool:
-        raise Unread
-
-    def __bool__(self) -> bool:
-        raise Unread
-
-    __hash__ = None  # type: ignore[assignment]
+class _Count(_Opaque):
+    """Stands for the number of rows."""
 
 
 _N = _Count()
 
 
-class _Module:
+class _Module(_Opaque):
     """Stands for a module: its submodules, methods and constants, none of which can be changed."""
 
     __slots__ = ("__module", "__run")  # two underscores: a module may have attributes of any other name
@@ -204,22 +208,19 @@ class _Module:
     def __setattr__(self, name: str, value: Any) -> None:
         raise Unread(name)
 
-    def __bool__(self) -> bool:
-        raise Unread
-
-    def __iter__(self) -> Iterator[_Module]:
+    def __iter__(self) -> Iterator[_Module | None]:
         _require_list(self.__module)
-        return iter([_Module(self.__run, child) for child in self.__module])
+        return iter([_child(self.__run, child) for child in self.__module])
 
     def __len__(self) -> int:
         _require_list(self.__module)
         return len(self.__module)
 
-    def __getitem__(self, index: int) -> _Module:
+    def __getitem__(self, index: int) -> _Module | None:
         _require_list(self.__module)
         if type(index) is not int:
             raise Unread
-        return _Module(self.__run, self.__module[index])
+        return _child(self.__run, self.__module[index])
 
     def __getattr__(self, name: str) -> Any:
         """Look where Python would: in the instance, its class, its submodules."""
@@ -230,10 +231,14 @@ class _Module:
         if name in vars(module):
             return _known(run, vars(module)[name])
         if of_class is _MISSING:
-            return _Module(run, module._modules[name])  # noqa: SLF001 a KeyError is an Unread
+            return _child(run, module._modules[name])  # noqa: SLF001 a KeyError is an Unread
         if type(of_class) is FunctionType:
             return lambda *arguments: run.method(of_class, module, *arguments)
         return of_class
+
+
+def _child(run: _Run, module: Any) -> _Module | None:
+    return None if module is None else _Module(run, module)
 
 
 def _require_list(module: Any) -> None:
