@@ -127,8 +127,9 @@ class _Run:
         copy = FunctionType(function.__code__, names, "read", function.__defaults__)
         copy.__kwdefaults__ = function.__kwdefaults__
         found = copy(_Module(self, module), *arguments)
-        if any(names.get(name, _MISSING) is not value for name, value in before.items()):
-            raise Unread  # it counts in a global name
+        kept = all(names.get(name, _MISSING) is value for name, value in before.items())
+        if not kept or len(names) > len(before) + 1:
+            raise Unread  # it keeps something in a global name
         return found
 
     def _globals(self, function: FunctionType) -> Iterator[tuple[str, Any]]:
