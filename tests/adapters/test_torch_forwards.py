@@ -117,6 +117,15 @@ def with_several_arguments(self, *rows, **_options):
     return self.b(self.a(rows[0]))
 
 
+def with_torch_imported_around_it():
+    import torch as imported
+
+    def forward(self, x):
+        return imported.softmax(self.b(imported.relu(self.a(x))), dim=1)
+
+    return forward
+
+
 def head(self, x):
     return self.b(torch.tanh(x))
 
@@ -136,6 +145,7 @@ def readable():
         "optional layer": module(with_an_optional_layer),
         "optional layer that is not there": module(with_an_optional_layer, norm=None),
         "several arguments": module(with_several_arguments),
+        "torch imported around it": module(with_torch_imported_around_it()),
         "names of the stand-ins": module(
             with_names_of_the_stand_ins, columns=nn.Tanh(), _run=nn.ReLU(), _module=nn.Linear(6, 6)
         ),
@@ -372,6 +382,16 @@ def unreadable():
 
         return forward
 
+    def counting_around():
+        calls = 0
+
+        def forward(self, x):
+            nonlocal calls
+            calls += 1
+            return self.b(torch.relu(self.a(x)) if calls % 2 else torch.tanh(self.a(x)))
+
+        return forward
+
     hooked, hooked_inside, hooked_before, normed = (module(with_functions) for _ in range(4))
     hooked.register_forward_hook(lambda _module, _rows, y: 2 * y)
     hooked_inside.b.register_forward_hook(lambda _module, _rows, y: 2 * y)
@@ -399,6 +419,7 @@ def unreadable():
         "counting": module(counting, calls=0),
         "counting in a list": module(counting_in_a_list, seen=[]),
         "closure": module(closing()),
+        "count in a closure": module(counting_around()),
         "own linear layer": module(with_functions, b=Doubled(6, 3)),
         "own call": module(with_functions, b=Called(6, 3)),
         "own machinery": Wrapped(),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, ModuleType
+from types import BuiltinFunctionType, CellType, FunctionType, MethodDescriptorType, ModuleType
 from typing import Any, NamedTuple
 
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
@@ -117,20 +117,27 @@ class _Run:
 
     def method(self, function: Any, module: Any, *arguments: Any) -> Any:
         """What a method of a module returns for stand-ins."""
-        if type(function) is not FunctionType or function.__closure__ or function.__code__.co_exceptiontable:
-            raise Unread  # it may hold state in a closure, or catch what is raised here
+        if type(function) is not FunctionType or function.__code__.co_exceptiontable:
+            raise Unread  # it may catch what is raised here
         defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
         if not all(type(value) in _CONSTANTS for value in defaults):
             raise Unread
         before = {name: _of_torch(self, value) for name, value in self._globals(function)}
         names = {**before, "__builtins__": _BUILTINS}
-        copy = FunctionType(function.__code__, names, "read", function.__defaults__)
+        cells = tuple(CellType(self._closed(cell.cell_contents)) for cell in function.__closure__ or ())
+        copy = FunctionType(function.__code__, names, "read", function.__defaults__, cells)
         copy.__kwdefaults__ = function.__kwdefaults__
         found = copy(_Module(self, module), *arguments)
         kept = all(names.get(name, _MISSING) is value for name, value in before.items())
         if not kept or len(names) > len(before) + 1:
             raise Unread  # it keeps something in a global name
         return found
+
+    def _closed(self, value: Any) -> Any:
+        """What stands for a value in a closure: PyTorch, imported around the class. Anything else may be a state."""
+        if type(value) in _CONSTANTS:
+            raise Unread
+        return _known(self, value)
 
     def _globals(self, function: FunctionType) -> Iterator[tuple[str, Any]]:
         """The names in a function's code that are global, with their values."""
