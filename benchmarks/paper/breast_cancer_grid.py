@@ -1,17 +1,20 @@
 """Breast Cancer over all that the paper leaves open: `python benchmarks/paper/breast_cancer_grid.py`.
 
 Loss B against A for every combination of the weight of L1, k, theta, the steps per c, the rule for c, momentum and the
-start of the networks' weights: a surface instead of one cell. Two seeds by default; every search has a file of its own
-below .cache/paper, so that a run that was stopped goes on where it was. Writes
-benchmarks/results/paper/breast_cancer_grid.csv and docs/paper-breast-cancer-grid.md with its picture.
+start of the networks' weights: a surface instead of one cell. Two seeds by default. A cell is written to
+benchmarks/results/paper/breast_cancer_grid.csv as soon as it is done, and one that stands there with the same number of
+seeds is not searched again; every search has a file of its own below .cache/paper, too. Writes
+docs/paper-breast-cancer-grid.md with its picture.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -83,6 +86,11 @@ class Size:
     thetas: tuple[float, ...] = (20, 50, 100, 200)
     ks: tuple[int, ...] = (1, 2, 5, 10)
 
+    @property
+    def per_cell(self) -> dict[str, int]:
+        """What a cell depends on beside its own settings."""
+        return {"seeds": self.seeds, "rows": self.rows, "epochs": self.epochs}
+
     def cells(self) -> Iterator[Cell]:
         """Every combination."""
         flags = (True, False)
@@ -90,10 +98,10 @@ class Size:
             yield Cell(*values)
 
 
-def line(cell: Cell, parts: dict[str, list[Arrays]], rows: int) -> dict[str, Any]:
+def line(cell: Cell, parts: dict[str, list[Arrays]], size: Size) -> dict[str, Any]:
     """The effects of B against A in one cell, over all seeds."""
-    found: dict[str, Any] = cell._asdict()
-    at = np.tile(np.arange(rows), len(parts["A"]))
+    found: dict[str, Any] = {**cell._asdict(), **size.per_cell}
+    at = np.tile(np.arange(size.rows), size.seeds)
     for metric in MEASURES:
         a, b = (np.concatenate([part[metric] for part in parts[loss]]) for loss in "AB")
         effect = change(b, a, at)
@@ -101,29 +109,44 @@ def line(cell: Cell, parts: dict[str, list[Arrays]], rows: int) -> dict[str, Any
     return found
 
 
-def run(store: Store, size: Size, *, progress: bool = True) -> list[dict[str, Any]]:
-    """A line for every cell."""
+def recorded(file: Path, size: Size) -> dict[Cell, dict[str, Any]]:
+    """The lines of an earlier run of this size; none if there is no such file."""
+    if not file.exists():
+        return {}
+    with file.open() as opened:
+        lines = list(csv.DictReader(opened))
+    words = {"start": str, "momentum": "True".__eq__, "first_c": "True".__eq__}
+    whole = {"steps", "k", "n", *size.per_cell}
+    read = [
+        {name: words.get(name, int if name in whole else float)(text or "nan") for name, text in one.items()}
+        for one in lines
+    ]
+    same = [one for one in read if size.per_cell.items() <= one.items()]
+    return {Cell(*(one[name] for name in Cell._fields)): one for one in same}
+
+
+def run(store: Store, size: Size, file: Path, *, progress: bool = True) -> list[dict[str, Any]]:
+    """A line for every cell; the file has all that are known, from the first new one on."""
     data = Data.load(size.rows)
-    nets = {
-        (start, seed): networks(store, data, seed, size.epochs, start)
-        for start, seed in product(size.starts, range(size.seeds))
-    }
-    known: dict[tuple[str, int], Arrays] = {}
+    found, known = recorded(file, size), dict[tuple[str, int], Arrays]()
+    trained = cache(lambda start, seed: networks(store, data, seed, size.epochs, start))
 
     def values(cell: Cell, loss: str, seed: int) -> Arrays:
         key = cell.place(loss), seed
         if key not in known:
-            own, one = cell.method(loss), nets[cell.start, seed]
+            own, one = cell.method(loss), trained(cell.start, seed)
             settings = {"epochs": size.epochs, "rows": size.rows, "powers": own.powers, **asdict(own.search())}
             kept = store.get(f"grid/seed{seed}/{key[0]}", settings, lambda: search(data, one.classifier, own))
             known[key] = measured(kept, data, one, None)
         return known[key]
 
-    cells = tqdm(list(size.cells()), desc="grid", unit="cell", disable=not progress)
-    return [
-        line(cell, {loss: [values(cell, loss, seed) for seed in range(size.seeds)] for loss in "AB"}, size.rows)
-        for cell in cells
-    ]
+    cells = list(size.cells())
+    for cell in tqdm(cells, desc="grid", unit="cell", disable=not progress):
+        if cell not in found:
+            parts = {loss: [values(cell, loss, seed) for seed in range(size.seeds)] for loss in "AB"}
+            found[cell] = line(cell, parts, size)
+            write_csv(file, [found[each] for each in cells if each in found])
+    return [found[cell] for cell in cells]
 
 
 def by_setting(lines: Sequence[dict[str, Any]]) -> str:
@@ -177,8 +200,7 @@ def main(places: Places, size: Size, *, progress: bool = True) -> None:
     """Search what is not there yet, then write the results and the page."""
     torch.set_num_threads(1)
     store = Store(places.cache / "breast_cancer")
-    lines = run(store, size, progress=progress)
-    write_csv(places.results / "breast_cancer_grid.csv", lines)
+    lines = run(store, size, places.results / "breast_cancer_grid.csv", progress=progress)
     picture(lines, size, places.picture("paper-bcw-grid.png"))
     choices = "the start of the weights, the weight of L1, momentum, the rule for c, steps per c, theta and k"
     holding = sum(one["im1_high"] < 0 for one in lines)
