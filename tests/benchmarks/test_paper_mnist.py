@@ -19,6 +19,7 @@ NAMES = (
     "common",
     "store",
     "mnist_networks",
+    "mnist_rows",
     "mnist_searches",
     "mnist",
     "mnist_sweep",
@@ -112,6 +113,15 @@ def test_a_run_of_limited_time_ends_with_whole_chunks_and_goes_on_later(bench, e
     assert len(of.find((e,), deadline=0.0)["E"].index) == 10
     assert len(of.find((e,), chunks=2)["E"].index) == 20
     assert len(of.find((e,), deadline=0.0)["E"].index) == 20
+
+
+def test_a_small_run_does_not_take_away_from_what_a_large_one_left_on_record(bench, tmp_path):
+    rows, file = bench.mnist_rows, tmp_path / "rows.csv"
+    rows.write(file, {"A": [{"image": np.arange(n), "seed": np.full(n, seed)} for seed, n in enumerate((150, 60))]})
+    recorded, size = rows.Recorded.read(file), bench.mnist_searches.Size(chunks=2)
+    assert recorded.seeds == 2
+    assert [bench.mnist.chunks_of(size, recorded, seed) for seed in (0, 1, 2)] == [3, 2, 2]
+    assert (rows.Recorded().seeds, bench.mnist.chunks_of(size, rows.Recorded(), 0)) == (0, 2)
 
 
 def test_the_steps_of_values_of_c_without_a_counterfactual_count(bench, experiment):
