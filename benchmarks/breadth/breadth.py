@@ -73,8 +73,7 @@ def main() -> None:
         unpack()
         for tool in given.tools:
             most = SHORTER.get(tool, PLACE.cell_seconds)
-            limits = replace(PLACE, cell_seconds=most, row_seconds=min(PLACE.row_seconds, most))
-            ask(tool, cells(tool), limits)
+            ask(tool, cells(tool), replace(PLACE, cell_seconds=most, row_seconds=min(PLACE.row_seconds, most)))
         pack()
         RESULT.write_text(json.dumps(scored(given.ready), separators=(",", ":")) + "\n")
     write(json.loads(RESULT.read_text()), TOP / "docs")

@@ -14,15 +14,16 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "peers"))
 from environments import TOP, Cell, Place
 from matrices import MODELS, names
 
-PLACE = Place(TOP / ".cache" / "breadth", row_seconds=20, cell_seconds=60, alone=5)
-SHORTER = {"dice": 3, "alibi": 20}  # seconds of processor time for a cell; the slow ones get less
+PLACE = Place(TOP / ".cache" / "breadth", row_seconds=20, cell_seconds=60, alone=11)
+SHORTER = {"dice": 3, "alibi": 30}  # seconds of processor time for a cell; the slow ones get less
 
 OURS = (
     "ours",
     "ours, close",
     "ours, few",
-    "ours, few, no floors",
+    "ours, few with floors",
     "ours, typical",
+    "ours, stable",
     "ours, close, function",
 )
 METHODS: dict[str, tuple[str, ...]] = {

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from measure import NEAREST
+
 TITLES = {
     "en": "distance 0.1·L1 + L2",
     "l1": "distance L1",
@@ -12,9 +14,9 @@ TITLES = {
     "survival": "refitted models that agree",
     "nn5": "5NN: near to the new class",
     "im1": "IM1",
-    "cpu": "time of one row",
+    "cpu": "time of a row alone",
+    "fifty": "time of a row in one call with fifty",
 }
-SHOWN = ("en", "l0", "survival", "nn5", "im1", "cpu")
 
 
 def draw(group: dict[str, Any], file: Path) -> None:
@@ -24,17 +26,16 @@ def draw(group: dict[str, Any], file: Path) -> None:
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    shown = [name for name in SHOWN if name in group["measures"]]
-    figure, grid = plt.subplots(2, 3, figsize=(12.5, 7.5))
+    shown = [name for name in TITLES if name in group["measures"]]
+    figure, grid = plt.subplots(4, 2, figsize=(10.5, 13))
     for axes, name in zip(grid.flat, shown, strict=False):
         panel(axes, group["measures"][name], TITLES[name])
     for axes in list(grid.flat)[len(shown) :]:
         axes.set_visible(False)
     first = group["measures"][shown[0]]
     figure.suptitle(
-        f"Average ranks over {first['cases']} cases (a table and a model), 1 is best; "
-        f"grey: within the critical difference of the best (Nemenyi, 5 %, {first['tables']} tables). "
-        "“ours” is cfproto-plugin",
+        f"Average ranks over {first['cases']} cases (a table and a model), 1 is best. “ours” is cfproto-plugin.\n"
+        f"Grey band: within the critical difference of the best (Nemenyi, 5 %, {first['tables']} tables)",
         fontsize=10,
     )
     figure.tight_layout()
@@ -49,7 +50,7 @@ def panel(axes: Any, found: dict[str, Any], title: str) -> None:
     axes.axvspan(best, best + found["difference"], color="0.9", zorder=0)
     for at, (rank, tool) in enumerate(order):
         ours = tool.startswith("ours")
-        colour = "tab:blue" if ours else "tab:orange"
+        colour = "tab:blue" if ours else "tab:grey" if tool == NEAREST else "tab:orange"
         axes.plot([1, rank], [at, at], color=colour, linewidth=0.8, alpha=0.5)
         axes.plot(rank, at, "o", color=colour, markersize=6)
         axes.annotate(f"{rank:.1f}", (rank, at), (6, 0), textcoords="offset points", va="center", fontsize=7)

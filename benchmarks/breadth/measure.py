@@ -80,6 +80,8 @@ class Measured:
             "im1": [v if ok and v == v else None for v, ok in zip(ratios, found["valid"], strict=True)],  # noqa: PLR0124
             "late": [(error or "").startswith("TooSlowError") for error in record["errors"]],
             "cpu": record["cpu"],
+            "fifty": in_fifty(record),
+            "same": record.get("same"),
             "errors": sorted(set(filter(None, record["errors"]))),
             "code": record.get("code", ""),
             "versions": record.get("versions", {}),
@@ -116,6 +118,11 @@ class Measured:
     def classes_given(self) -> int:
         """How many classes the model gives its training rows."""
         return len(np.unique(self.scorer.judged.given))
+
+
+def in_fifty(record: dict[str, Any]) -> list[float | None]:
+    """Milliseconds of every row in one call with all; of a tool that has no such call those of the row alone."""
+    return [record["batch_ms"]] * len(record["cells"]) if "batch_ms" in record else record["cpu"]
 
 
 def _autoencoders(case: Case) -> dict[int, Any]:

@@ -18,7 +18,7 @@ from environments import TOP, Cell
 from store import part, whole
 
 FOLDER = TOP / "benchmarks" / "results" / "breadth"
-KEPT = ("cpu", "errors", "versions", "code")
+KEPT = ("cpu", "batch_ms", "same", "errors", "versions", "code")
 
 
 def pack(folder: Path = FOLDER) -> None:

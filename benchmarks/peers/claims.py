@@ -22,7 +22,7 @@ PAIRS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("L1, what treecf and NICE proximity minimise", "l1", L1, ("NICE proximity", "treecf", "treecf exact")),
     ("L1, ours on the plain function too", "l1", L1 + FUNCTION, ("NICE proximity",)),
     ("Columns changed, what NICE sparsity minimises", "l0", FEW, ("NICE sparsity", "treecf", "DiCE random")),
-    ("Columns changed, without floors", "l0", "ours, few, no floors", ("NICE sparsity", "treecf", "DiCE random")),
+    ("Columns changed, with floors", "l0", "ours, few with floors", ("NICE sparsity", "treecf", "DiCE random")),
     ("Columns changed, ours on the plain function too", "l0", FEW + FUNCTION, ("NICE sparsity", "DiCE random")),
     ("5NN", "nn5", TYPICAL, ("NICE none", "NICE plausibility", "DiCE genetic", "alibi L1+L2+proto")),
     ("Error of the autoencoder, what NICE plausibility minimises", "ae", TYPICAL, ("NICE plausibility",)),

@@ -28,8 +28,7 @@ class Place:
     folder: Path
     row_seconds: float
     cell_seconds: float
-    batches: bool = False  # also time all rows in one call
-    alone: int | None = None  # rows that a method with batches is asked one by one; the rest in one call
+    alone: int | None = None  # rows that ours is asked one by one, for its times; the answers are those of one call
 
     @property
     def cases(self) -> Path:
@@ -81,8 +80,7 @@ def ask(tool: str, cells: list[Cell], place: Place) -> None:
         "cells": todo,
         "row_seconds": place.row_seconds,
         "cell_seconds": place.cell_seconds,
-        "batches": place.batches,
-        "alone": place.alone,
+        "alone": place.alone if tool == "ours" else None,
         "code": code,
     }
     subprocess.run([environment(tool), HERE / "worker.py", json.dumps(given)], check=True, env=os.environ | ONE_THREAD)

@@ -34,10 +34,10 @@ knows two classes only.
   to bootstraps of the training rows with other seeds, that give the claimed class. L1, L2, EN, L0 and 5NN are medians.
   `valid` means that the model, asked again, gives another class.
 - **Each tool under its own objective.** treecf and NICE proximity minimise L1: `beta=10` is `close(beta=10)`, which in
-  effect minimises L1 too. NICE sparsity counts columns (`few`; `no floors` is without its wishes for
-  typicality and stability, which NICE does not have), NICE plausibility lowers the error of an autoencoder,
-  here a small network on the standardised rows, and alibi minimises EN plus 100 times the squared distance to the
-  prototype (`theta=100`). DiCE random samples and then undoes changes, DiCE genetic mixes training rows.
+  effect minimises L1 too. NICE sparsity counts columns (`few`; `few with floors` also has the default's
+  floors for typicality and stability), NICE plausibility lowers the error of an autoencoder, here a small network on
+  the standardised rows, and alibi minimises EN plus 100 times the squared distance to the prototype (`theta=100`).
+  DiCE random samples and then undoes changes, DiCE genetic mixes training rows.
 - **Proofs.** `proved`: of how many rows the answer is proved to be the best there is, within 20 s each: treecf exact by
   its own L1, `certify` by EN. An answer of treecf exact that is not proved is the best it found in that time. Where
   fewer than twenty rows are given, a minute of the cell was over before the others.

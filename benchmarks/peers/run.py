@@ -25,14 +25,14 @@ from environments import ONE_THREAD, TOP, Cell, Place, ask
 from report import write
 from scores import line_of, scorer_of
 
-PLACE = Place(TOP / ".cache" / "peers", row_seconds=40, cell_seconds=60, batches=True)
+PLACE = Place(TOP / ".cache" / "peers", row_seconds=40, cell_seconds=60)
 RESULT = TOP / "benchmarks" / "results" / "peers.json"
 TOOLS: dict[str, tuple[str, ...]] = {
     "ours": (
         "ours",
         "ours, close",
         "ours, few",
-        "ours, few, no floors",
+        "ours, few with floors",
         "ours, typical",
         "ours, stable",
         "ours, close, beta=10",

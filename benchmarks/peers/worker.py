@@ -45,30 +45,32 @@ def main(given: dict[str, Any]) -> None:
 
 
 def cell(method: Method, case: Case, given: dict[str, Any]) -> dict[str, Any]:
-    """The answers to all rows, one by one; if asked for also the time per row of all rows in one call.
+    """The answers to all rows, one by one; of a method with batches also the time per row of all rows in one call.
 
-    With `alone` a method that has batches is asked only that many rows one by one, for its times; the answers are those
-    of one call.
+    With `alone` such a method is asked only that many rows one by one, and its answers are those of the one call. same:
+    to how many rows asked one by one that call gives the same answer.
     """
-    alone = given.get("alone") if method.batch is not None else None
+    alone = given["alone"] if method.batch is not None else None
     found = asked(method, case, alone or len(case.rows), given["row_seconds"], given["cell_seconds"])
-    if alone:
-        rows = np.asarray(method.batch(case)(case.rows), dtype=float)
-        found["cells"] = [plain(row) for row in rows]
-    if given["batches"] and method.batch is not None and any(found["ms"]):
-        found["batch_ms"] = together(method, case, case.rows)
-        if method.many:
-            found["many_ms"] = together(method, case, case.many)
+    if method.batch is not None and any(found["ms"]):
+        answers, found["batch_ms"] = together(method, case, case.rows)
+        known = [np.nan if answer is None else answer for answer in found["cells"]]
+        pairs = zip(known, answers, strict=False)
+        found["same"] = sum(np.allclose(one, other, rtol=1e-6, equal_nan=True) for one, other in pairs)
+        if alone:
+            found["cells"] = [plain(row) for row in answers]
+        if method.many and len(case.many) > len(case.rows):
+            _, found["many_ms"] = together(method, case, case.many)
     return found
 
 
-def together(method: Method, case: Case, rows: np.ndarray) -> float:
-    """Milliseconds of processor time per row of one call for all."""
+def together(method: Method, case: Case, rows: np.ndarray) -> tuple[np.ndarray, float]:
+    """The answers of one call for all rows, after one for two, and its milliseconds of processor time per row."""
     explain = method.batch(case)
     explain(case.many[:2])
     start = time.process_time()
-    explain(rows)
-    return 1000 * (time.process_time() - start) / len(rows)
+    found = explain(rows)
+    return np.asarray(found, dtype=float), 1000 * (time.process_time() - start) / len(rows)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 FOLDERS = tuple(str(Path(__file__).parents[2] / "benchmarks" / name) for name in ("breadth", "answers", "peers"))
-NAMES = ("ranks", "matrices", "collect", "verdicts", "claims", "asking", "method")
+NAMES = ("ranks", "matrices", "collect", "measure", "verdicts", "claims", "asking", "method", "worker")
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +67,8 @@ def test_models_of_one_table_are_counted_as_one(bench):
 def scores(values, times=None):
     """Scores of one tool; None where it has no answer."""
     found = dict.fromkeys(("en", "l1", "l0", "nn5", "im1", "survival"), values)
-    return found | {"valid": [value is not None for value in values], "cpu": times or [], "late": [], "errors": []}
+    found |= {"cpu": times or [], "fifty": times or []}
+    return found | {"valid": [value is not None for value in values], "late": [], "errors": []}
 
 
 def test_a_group_has_ranks_by_measure(bench):
@@ -138,3 +139,46 @@ def test_a_method_begins_no_row_after_its_time_is_up(bench):
     found = bench.asking.asked(bench.method.Method("slow", lambda case: busy), case, 50, 20, in_all=0.2)
     assert 0 < len(found["cells"]) < 50
     assert len(found["cpu"]) == len(found["cells"])
+
+
+@pytest.mark.parametrize("alone", [None, 10])
+def test_a_method_with_batches_is_asked_row_by_row_and_then_timed_in_one_call(bench, alone):
+    class Case:
+        rows = many = np.arange(100.0).reshape(50, 2)
+
+    def doubled(rows):
+        doubled.sizes.append(len(np.atleast_2d(rows)))
+        return 2 * rows + (np.arange(len(rows)) == 7)[:, None] if rows.ndim > 1 else 2 * rows
+
+    doubled.sizes = []
+    method = bench.method.Method("quick", lambda case: doubled, batch=lambda case: doubled)
+    found = bench.worker.cell(method, Case(), {"row_seconds": 20, "cell_seconds": 60, "alone": alone})
+    assert doubled.sizes == [*[1] * (alone or 50), 2, 50]
+    assert len(found["cells"]) == 50
+    assert found["cells"][7] == [29, 31] if alone else [28, 30]
+    assert found["same"] == (alone or 50) - 1
+    assert bench.measure.in_fifty(found) == [found["batch_ms"]] * 50
+
+
+def test_the_time_in_a_call_of_fifty_is_that_of_a_row_alone_for_a_tool_without_such_calls(bench):
+    record = {"cells": [None, None], "cpu": [9.0, 2.0]}
+    assert bench.measure.in_fifty(record) == [9.0, 2.0]
+    assert bench.collect.value(bench.measure.in_fifty(record), "fifty") == 2.0  # the first is not counted
+
+
+def test_the_default_is_set_beside_a_tool_on_the_rows_that_both_solved(bench):
+    default, cut = scores([0.5, 0.7, 0.9]), scores([1.0, None])
+    assert bench.collect.beside(default, cut) == [1, 0.5, 1.0]
+    assert bench.collect.beside(default, scores([None])) is None
+
+
+def test_a_verdict_has_a_line_for_a_row_alone_and_one_for_a_call_of_fifty(bench):
+    kinds = ("xgboost", "mlp", "forest")
+    lines = [
+        {"data": "t", "model": kind, "method": name, "cpu": alone, "fifty": fifty}
+        for kind in kinds
+        for name, alone, fifty in (("ours, close", 9.0, 3.0), ("NICE proximity", 5.0, 5.0))
+    ]
+    found = [bench.verdicts._faster(lines, "ours, close", "NICE proximity", time) for time in ("cpu", "fifty")]
+    assert [each["met"] for each in found] == [False, True]
+    assert "3 against 5 ms; less in 3 of 3" in found[1]["measured"]
