@@ -118,6 +118,7 @@ def page(table: MetricTable, lines: Mapping[str, Sequence[Arrays]], first: Exper
         "## The paper's claims",
         claims.RULE + text.GROUPS + " The verdicts are of the table by the text: " + claims.tally(found) + ".",
         claims.table(found),
+        *by_seed(lines),
         "## Table 1 as the reference runs",
         *by_reference(table, lines),
         "## Pictures",
@@ -166,6 +167,21 @@ def checks(first: Experiment, seeds: int) -> dict[str, Any]:
     found = [replace(first, size=replace(first.size, seed=seed)).checks() for seed in range(seeds)]
     errors = {name: float(np.mean([one[name] for one in found])) for name in found[0] if name != "accuracy"}
     return {**errors, "accuracy": listed([f"{100 * float(one['accuracy']):.2f}" for one in found])}
+
+
+def by_seed(lines: Mapping[str, Sequence[Arrays]]) -> list[str]:
+    """The claims that have images enough, with the networks of every seed alone; nothing for a single seed."""
+    seeds = range(len(lines["A"]))
+    if len(seeds) == 1:
+        return []
+    parts = [all_claims({name: [lines[name][seed]] for name in NAMES}) for seed in seeds]
+    body = [
+        [same[0].name, same[0].stated, *(cell for one in same for cell in (one.found, str(one.n), one.verdict))]
+        for same in zip(*parts, strict=True)
+        if "waiting" not in same[0].name
+    ]
+    columns = [cell for seed in seeds for cell in (f"seed {seed} (95 % bounds)", "n", "verdict")]
+    return ["## By seed", text.BY_SEED, markdown(["claim", "paper", *columns], body)]
 
 
 def by_reference(table: MetricTable, lines: Mapping[str, Sequence[Arrays]]) -> list[str]:
