@@ -42,7 +42,8 @@ knows two classes only.
   its own L1, `certify` by EN. An answer of treecf exact that is not proved is the best it found in that time. Where
   fewer than twenty rows are given, a minute of the cell was over before the others.
 - **Times.** `ms` is the mean processor time of one row alone, `batch` that per row of one call with all twenty. All on
-  one thread of a two-core machine that was busy with other work: they are rough, and compare within this page only.
+  one thread of a two-core machine that was busy with other work, and not all tools on the same day: they are rough, and
+  compare within this page only.
 - **Settings of the peers.** NICE and treecf measure distances in standard deviations, as EN does, which gives them a
   lower EN than their defaults. With three classes NICE proximity and plausibility are told the class of their own
   nearest unlike row, DiCE the second most likely one: they need to be told. alibi searches in standard deviations, with
