@@ -6,8 +6,8 @@ the mean share of 200 copies to which the model gives the new class, every numbe
 deviations: the same noise for every preset, drawn apart from the search's own. `outliers` is the share of answers that
 the local outlier factor (20 neighbours, among the standardised training rows to which the model gives the new class)
 calls outliers. `refits agree` is the mean share of ten models, fitted to bootstraps of the training rows with other
-seeds, that give an answer the class it claims. `ms` is the time per row of one call with all sixty, best of three. `the
-rows themselves` are the held-back rows before any change, with their own class: what real rows get.
+seeds, that give an answer the class it claims. `ms` is the processor time per row of one call with all sixty, best of
+three. `the rows themselves` are the held-back rows before any change, with their own class: what real rows get.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ class Case:
         explainer = CounterfactualExplainer(self.model, search=PRESETS[name]).fit(self.train)
         times = []
         for _ in range(3):
-            start = time.perf_counter()
+            start = time.process_time()
             e = explainer.explain(self.rows, progress=False)
-            times.append(time.perf_counter() - start)
+            times.append(time.process_time() - start)
         e = e[e.found]
         label = np.array(e.counterfactual_class.tolist())
         return {

@@ -293,12 +293,12 @@ def test_the_breadth_in_the_readme_is_that_of_the_committed_comparison():
     def ranks(measure, *tools):
         return ", ".join(f"{name} {rank(measure, tool)}" for name, tool in tools)
 
-    presets = ("ours", "ours, close", "ours, few", "ours, typical")
+    presets = ("ours", "ours, close", "ours, few", "ours, typical", "ours, stable")
     every = [line for line in lines if line["method"] in presets]
     covered = f"{sum(line['solved'] for line in every)} of {sum(line['of'] for line in every)}"
     tables = len({data for data, _ in chosen})
     assert f"{tables} tables, {len(chosen)} models, 50 rows each" in readme
-    assert f"four presets answer {covered} rows" in readme
+    assert f"the default and the four presets answer {covered} rows" in readme
     for measure, tools in (
         ("en", (("`close()`", "ours, close"), ("NICE proximity", "NICE proximity"))),
         ("l0", (("`few()`", "ours, few"), ("NICE sparsity", "NICE sparsity"))),
@@ -307,6 +307,13 @@ def test_the_breadth_in_the_readme_is_that_of_the_committed_comparison():
         assert ranks(measure, *tools) in readme
     for mine, tool, peer in (("`close()`", "ours, close", "NICE proximity"), ("`few()`", "ours, few", "NICE sparsity")):
         assert f"{mine} {over_cases(tool, 'cpu'):.2g} ms, {peer} {over_cases(peer, 'cpu'):.2g} ms" in readme
+    fifty = (
+        f"{mine} {over_cases(tool, 'fifty'):.2g} ms"
+        for mine, tool in (("`close()`", "ours, close"), ("`few()`", "ours, few"))
+    )
+    assert f"in a call of fifty, which NICE does not have: {', '.join(fifty)}" in readme
+    for field, text in (("en", "distance {:.1f} and {:.1f}"), ("l0", "changed columns {:.1f} and {:.1f}")):
+        assert text.format(over_cases("ours", field), over_cases("NICE proximity", field)) in readme
 
 
 def test_agreement_of_refits_in_the_readme_is_that_of_the_committed_splits():

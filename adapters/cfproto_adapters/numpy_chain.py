@@ -117,6 +117,55 @@ class Softmax:
         return np.asarray(gy - y * gy.sum(axis=1, keepdims=True))
 
 
+class LogSoftmax:
+    """y_i = x_i - log sum_j exp(x_j), dL/dx_i = g_i - exp(y_i) sum_j g_j."""
+
+    def __call__(self, x: Array) -> Array:
+        x = x - x.max(axis=1, keepdims=True)
+        return np.asarray(x - np.log(np.exp(x).sum(axis=1, keepdims=True)))
+
+    def pull(self, g: Array, x: Array, y: Array) -> Array:  # noqa: ARG002
+        return np.asarray(g - np.exp(y) * g.sum(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True)
+class LeakyRelu:
+    """y = x where x > 0, else slope x; slope is an array ()."""
+
+    slope: Array
+
+    def __call__(self, x: Array) -> Array:
+        return np.where(x > 0, x, self.slope * x)
+
+    def pull(self, g: Array, x: Array, y: Array) -> Array:  # noqa: ARG002
+        return np.where(x > 0, g, self.slope * g)
+
+
+@dataclass(frozen=True)
+class Normalise:
+    """y = (x - mean) / sqrt(variance + eps) * factor + offset by columns: a batch norm after its training.
+
+    eps is an array (); without factor and offset they are None.
+    """
+
+    mean: Array
+    variance: Array
+    eps: Array
+    factor: Array | None = None
+    offset: Array | None = None
+
+    def __call__(self, x: Array) -> Array:
+        y = (x - self.mean) * self._slope()
+        return y if self.offset is None else y + self.offset
+
+    def pull(self, g: Array, x: Array, y: Array) -> Array:  # noqa: ARG002
+        return np.asarray(g * self._slope())
+
+    def _slope(self) -> Array:
+        slope = 1 / np.sqrt(self.variance + self.eps)
+        return np.asarray(slope if self.factor is None else slope * self.factor)
+
+
 class OneVsRest:
     """y_i = s(x_i) / sum_j s(x_j) with s the logistic function: the softmax of log s, which never is 0 / 0.
 

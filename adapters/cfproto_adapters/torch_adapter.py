@@ -6,7 +6,8 @@ import itertools
 import threading
 import weakref
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,6 +34,8 @@ MEANINGS: dict[str, Meaning] = {
 PASSING = frozenset(
     ["Add", "Alias", "Clone", "ReshapeAlias", "Select", "Slice", "Squeeze", "ToCopy", "Unsqueeze", "UnsafeView", "View"]
 )
+
+_TRIED_ROWS = 64  # on which a chain has to agree with its module
 
 _modes = threading.Lock()
 _NOTHING_SWITCHED: AbstractContextManager[list[Any]] = nullcontext([])
@@ -63,12 +66,14 @@ class TorchAdapter(NetworkAdapter):
         return self._module.session()
 
 
-class _Settled(NamedTuple):
+@dataclass
+class _Settled:
     """What is remembered in a session."""
 
     modules: list[Any]  # all of the model
     first: Any  # its first floating parameter or buffer
-    chain: DenseChain | None  # computes its gradients, if it is a small dense network
+    chain: DenseChain | None = None  # computes its gradients, if it is a small dense network
+    is_read: bool = False  # whether that is known
 
 
 class TorchNetwork:
@@ -87,10 +92,8 @@ class TorchNetwork:
     @contextmanager
     def session(self) -> Iterator[None]:
         """Hold evaluation mode, and remember what does not change meanwhile, until the last session ends."""
-        from cfproto_adapters.torch_parts.dense import dense_chain
-
         with evaluation(self._modules()):
-            settled = _Settled(list(self._modules()), self._first(), dense_chain(self._model))
+            settled = _Settled(list(self._modules()), self._first())
             with _modes:
                 self._sessions, self._settled = self._sessions + 1, settled
             try:
@@ -108,11 +111,27 @@ class TorchNetwork:
             return _to_numpy(self._scores(x)[1])
 
     def vjp(self, x: Array) -> tuple[Array, Pullback]:
+        settled = self._settled
+        if settled is not None:
+            if not settled.is_read and x.ndim == 2 and len(x):  # noqa: PLR2004
+                self._read(settled, x[:_TRIED_ROWS])
+            if settled.chain is not None and settled.chain.takes(x):
+                return settled.chain.vjp(x)
+        return self._vjp(x)
+
+    def _read(self, settled: _Settled, x: Array) -> None:
+        """Read the model as a chain at the first rows (n, columns) of a session; keep it if both agree on them."""
+        from cfproto_adapters.torch_parts.dense import dense_chain
+
+        chain = dense_chain(self._model, x.shape[1])
+        if chain is not None and chain.takes(x) and chain.agrees(x, *self._vjp(x)):
+            settled.chain = chain
+        settled.is_read = True
+
+    def _vjp(self, x: Array) -> tuple[Array, Pullback]:
+        """The same by autograd."""
         import torch
 
-        chain = None if self._settled is None else self._settled.chain
-        if chain is not None and chain.takes(x):
-            return chain.vjp(x)
         leaf, scores, modules = self._graph(x)
         if not scores.requires_grad:
             raise self._no_gradient()

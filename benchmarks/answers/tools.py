@@ -18,6 +18,7 @@ NOISES = (0.02, 0.05, 0.2, 0.3, 0.4, 0.6, 0.8)
 SHARES = (0.25, 0.5, 0.75, 0.9, 1.0)
 PRICES = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0, 20.0, 100.0)
 FLOORS = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
+CONFIDENCES = (0.001, 0.01, 0.05, 0.1, 0.2, 0.4)
 
 
 def settings() -> dict[str, tuple[str, dict[str, Any]]]:
@@ -30,7 +31,18 @@ def settings() -> dict[str, tuple[str, dict[str, Any]]]:
     found |= {
         f"close, stable at noise {value:g}": ("close", {"min_stability": 0.9, "noise": value}) for value in NOISES
     }
-    found |= {f"few, stable at noise {value:g}": ("few", {"min_typicality": 0.0, "noise": value}) for value in NOISES}
+    found |= {
+        f"few_changes 3, stable at noise {value:g}": ("", {"few_changes": 3.0, "min_typicality": 0.0, "noise": value})
+        for value in NOISES
+    }
+    found |= {
+        f"close, few_changes {price:g}, confidence {value:g}": (
+            "close",
+            {"few_changes": price, "min_confidence": value, "strict": False},
+        )
+        for price in (0.0, 3.0)
+        for value in CONFIDENCES
+    }
     found |= {f"default, noise {value:g}": ("", {"noise": value}) for value in NOISES}
     found |= {f"default, theta {value:g}": ("", {"theta": value}) for value in THETAS}
     found |= {f"default, few_changes {value:g}": ("", {"few_changes": value}) for value in (0.0, 0.5, 2.0, 5.0)}

@@ -4,8 +4,8 @@
 the same images with the networks of three seeds, each trained anew. Every network and every chunk of 50 images has a
 file of its own below .cache/paper, so that a run that was stopped goes on where it was; what stands in
 benchmarks/results/paper/mnist_rows.csv is not searched again either. `--hours 2` begins no chunk later than that and
-reports the chunks that all losses have. Writes benchmarks/results/paper/mnist*.csv and docs/paper-mnist.md with its
-pictures.
+reports the chunks that all losses have. What is on record is reported in any case, also by a smaller run. Writes
+benchmarks/results/paper/mnist*.csv and docs/paper-mnist.md with its pictures.
 """
 
 from __future__ import annotations
@@ -256,7 +256,10 @@ def main(places: Places, size: Size, seeds: int = 1, hours: float = np.inf) -> N
     torch.set_num_threads(1)
     store, deadline = Store(places.cache), time.monotonic() + 3600 * hours
     recorded = Recorded.read(places.results / "mnist_rows.csv") if size.is_full else Recorded()
-    runs = [Experiment(replace(size, seed=seed), store) for seed in range(seeds)]
+    runs = [
+        Experiment(replace(size, seed=seed, chunks=chunks_of(size, recorded, seed)), store)
+        for seed in range(max(seeds, recorded.seeds))
+    ]
     lines: dict[str, list[Arrays]] = {}
     for one in runs:
         found = one.lines(LOSSES, recorded, deadline)
@@ -273,6 +276,11 @@ def main(places: Places, size: Size, seeds: int = 1, hours: float = np.inf) -> N
     changed |= first.lines(BY_REFERENCE, recorded, deadline, chunks=min(REFERENCE_CHUNKS, size.chunks))
     lines |= {name: [part] for name, part in changed.items()}
     mnist_report.write(lines, first, places, len(lines["A"]), in_time=time.monotonic() <= deadline)
+
+
+def chunks_of(size: Size, recorded: Recorded, seed: int) -> int:
+    """Those that are asked for, and no fewer than are on record: a small run does not take away from a large one."""
+    return max(size.chunks, recorded.images("A", seed) // (len(DIGITS) * size.per_class))
 
 
 def arguments(description: str, per_class: int = Size.chunks * Size.per_class) -> argparse.ArgumentParser:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import breast_cancer_pictures as bars
 import claims
@@ -108,18 +108,17 @@ def page(table: MetricTable, lines: Mapping[str, Sequence[Arrays]], first: Exper
     size = first.size
     steep = first.curvature()
     images = table.select("A", "validity").n
-    checks = {name: float(value) for name, value in first.checks().items()}
-    checks["accuracy"] *= 100
     return [
-        text.INTRODUCTION.format(images=images, seeds=seeds, **checks),
+        text.INTRODUCTION.format(images=f"{images:,}", parts=drawn(lines["A"]), **checks(first, seeds)),
         "## Table 1",
         f"By the text of the paper: {replace(TEXT, steps=size.iterations).words}.",
         table_one(table, TEXT, PRODUCT),
         text.TABLE.format(iterations=size.iterations),
         text.LOSSES_PICTURE,
         "## The paper's claims",
-        claims.RULE + " The verdicts are of the table by the text: " + claims.tally(found) + ".",
+        claims.RULE + text.GROUPS + " The verdicts are of the table by the text: " + claims.tally(found) + ".",
         claims.table(found),
+        *by_seed(lines),
         "## Table 1 as the reference runs",
         *by_reference(table, lines),
         "## Pictures",
@@ -145,8 +144,44 @@ def page(table: MetricTable, lines: Mapping[str, Sequence[Arrays]], first: Exper
         medians(lines),
         *filter(None, [agreement(lines)]),
         text.CURVATURE.format(images=len(steep["reconstruction"]), **{n: _range(v) for n, v in steep.items()}),
-        about(COMMAND + size.flags, first.store.seconds) + text.ABOUT,
+        about(COMMAND + size.flags + f" --seeds {seeds}" * (seeds > 1), first.store.seconds) + text.ABOUT,
     ]
+
+
+def drawn(parts: Sequence[Arrays]) -> str:
+    """Which images and networks the counterfactuals of a loss are of, one part per seed."""
+    counts, seeds = [str(len(part["image"])) for part in parts], [str(seed) for seed in range(len(parts))]
+    each = "test images, equally many of every class, drawn in one order"
+    if len(parts) == 1:
+        return f"{counts[0]} {each}, with the networks of one seed"
+    return f"{listed(counts)} {each}, with the networks of seeds {listed(seeds)}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """With "and" before the last."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def checks(first: Experiment, seeds: int) -> dict[str, Any]:
+    """The accuracy of every seed's classifier in per cent, in words, and the means of the autoencoders' errors."""
+    found = [replace(first, size=replace(first.size, seed=seed)).checks() for seed in range(seeds)]
+    errors = {name: float(np.mean([one[name] for one in found])) for name in found[0] if name != "accuracy"}
+    return {**errors, "accuracy": listed([f"{100 * float(one['accuracy']):.2f}" for one in found])}
+
+
+def by_seed(lines: Mapping[str, Sequence[Arrays]]) -> list[str]:
+    """The claims that have images enough, with the networks of every seed alone; nothing for a single seed."""
+    seeds = range(len(lines["A"]))
+    if len(seeds) == 1:
+        return []
+    parts = [all_claims({name: [lines[name][seed]] for name in NAMES}) for seed in seeds]
+    body = [
+        [same[0].name, same[0].stated, *(cell for one in same for cell in (one.found, str(one.n), one.verdict))]
+        for same in zip(*parts, strict=True)
+        if "waiting" not in same[0].name
+    ]
+    columns = [cell for seed in seeds for cell in (f"seed {seed} (95 % bounds)", "n", "verdict")]
+    return ["## By seed", text.BY_SEED, markdown(["claim", "paper", *columns], body)]
 
 
 def by_reference(table: MetricTable, lines: Mapping[str, Sequence[Arrays]]) -> list[str]:

@@ -38,6 +38,15 @@ class Recorded:
                     images[int(numbers["image"])] = numbers
         return found
 
+    @property
+    def seeds(self) -> int:
+        """How many seeds of the networks, from 0 on, have rows."""
+        return max((seed + 1 for _, seed in self.rows), default=0)
+
+    def images(self, setting: str, seed: int) -> int:
+        """How many images a setting has."""
+        return len(self.rows.get((setting, seed), {}))
+
     def taken(self, setting: str, seed: int, images: np.ndarray) -> Arrays | None:
         """The measures of these images (n,); None unless all of them are there."""
         known = self.rows.get((setting, seed), {})

@@ -59,7 +59,7 @@ def mnist_claims(rows: Path) -> list[str]:
     """The section with the claims."""
     found = mnist_tables.all_claims(read(rows, "setting"))
     return [
-        claims.RULE + " The verdicts are of the table by the text: " + claims.tally(found) + ".",
+        claims.RULE + mnist_text.GROUPS + " The verdicts are of the table by the text: " + claims.tally(found) + ".",
         claims.table(found),
     ]
 

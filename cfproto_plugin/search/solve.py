@@ -23,6 +23,7 @@ from cfproto_plugin.search.clock import Clock
 from cfproto_plugin.search.guide import Guide
 from cfproto_plugin.search.incumbent import Incumbents
 from cfproto_plugin.search.judge import Judge
+from cfproto_plugin.search.methods.beam import search_shorter
 from cfproto_plugin.search.methods.between import search_between
 from cfproto_plugin.search.methods.counted import Counted
 from cfproto_plugin.search.methods.descent import search_descent
@@ -38,6 +39,7 @@ from cfproto_plugin.search.refine.confirm import Confirmed, confirm, confirm_at_
 from cfproto_plugin.search.refine.needed import UNKNOWN, nothing_known
 from cfproto_plugin.search.refine.polish import polish
 from cfproto_plugin.search.refine.readable import shortened
+from cfproto_plugin.tables.geometry import count_changed
 
 _MORE = 0.01  # by which a class must lead in a second search
 _ANSWER = (
@@ -137,6 +139,7 @@ def _solve(judge: Judge, clock: Clock, guide: Guide) -> Solved:
         if len(judge.task):
             driver.offer(_search(judge, clock, driver.best, guide))
         driver.polish(0.5)
+        driver.shorten()
         driver.fulfil()
     by_search = driver.incumbents.found()
     with suppress(SearchEndsError):
@@ -184,6 +187,16 @@ class _Driver:
         found.trace["before"] = before[found.row]
         self.incumbents.offer(found)
         self.clock.found = int(self.incumbents.found().sum())
+
+    def shorten(self) -> None:
+        """Try fewer changes than the answers have, where each costs much, and polish what that finds."""
+        task = self.judge.task
+        if not self.guide.plan.polish or (task.config.few_changes or 0.0) < task.tuning.dear or self.judge.theta:
+            return
+        changes = count_changed(self.incumbents.table, task.rows.table)
+        rows = np.flatnonzero(self.incumbents.found() & (changes > 1))
+        self.offer(search_shorter(self.judge, self.clock, self.best, rows, changes[rows] - 1, self.guide.train))
+        self.polish(0.9)
 
     def fulfil(self) -> None:
         """Try training rows that meet the wishes where the answer does not, and polish what that finds.

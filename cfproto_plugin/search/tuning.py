@@ -51,6 +51,9 @@ class Tuning:
     beam_values: int = 17  # values tried in every column
     beam_width: int = 16  # sets of changed columns that go on
     beam_rows: int = 16_384  # points after which it ends where the number of changes is not limited
+    dear: float = 3.0  # price of a changed column from which shorter lists of changes are looked for by a beam
+    shorter_changes: int = 3  # the most changes that it tries then
+    shorter_width: int = 4  # sets of changed columns that go on
     # product
     product_columns: int = 4  # the most free columns of which all combinations are tried
     product_coarse: int = 256  # combinations for every line that has nothing

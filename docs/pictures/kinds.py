@@ -73,7 +73,7 @@ def digits() -> tuple[Any, Any]:
 
 def changes() -> Any:
     explainer, rows = adult()
-    return explainer.explain(rows[26:27]).plot()
+    return explainer.explain(rows[27:28]).plot()
 
 
 def changes_numbers() -> Any:
@@ -98,7 +98,7 @@ def cohort() -> Any:
 
 def comparison() -> Any:
     explainer, rows = adult()
-    return explainer.explain(rows[26:27], n=4).plot()
+    return explainer.explain(rows[23:24], n=4).plot()
 
 
 def path() -> Any:

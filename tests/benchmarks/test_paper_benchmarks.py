@@ -295,6 +295,38 @@ def test_the_grid_has_a_line_for_every_combination_and_searches_loss_a_once_for_
     assert (places.docs / "pictures" / "paper-bcw-grid.png").stat().st_size > 5000
 
 
+@pytest.mark.slow
+def test_the_grid_goes_on_from_the_cells_on_record_and_leaves_those_of_another_size(bench, tmp_path, monkeypatch):
+    grid, places = bench.breast_cancer_grid, bench.common.Places.under(tmp_path)
+    size = grid.Size(
+        seeds=1, rows=3, epochs=20, starts=("keras",), betas=(0.001,), steps=(20,), thetas=(50,), ks=(1, 2)
+    )
+    file = places.results / "breast_cancer_grid.csv"
+    searched, real = [], grid.search
+
+    def search(*args):
+        if len(searched) == 5:
+            raise KeyboardInterrupt
+        searched.append(args[2].loss)
+        return real(*args)
+
+    monkeypatch.setattr(grid, "search", search)
+    with pytest.raises(KeyboardInterrupt):
+        grid.main(places, size, progress=False)
+    assert searched == ["A", "B", "B", "A", "B"]
+    first = file.read_text()
+    assert len(lines(file)) == 3
+    monkeypatch.setattr(grid, "search", lambda *args: searched.append(args[2].loss) or real(*args))
+    again = replace(places, cache=tmp_path / "elsewhere")  # a clone has the results, not what was searched
+    grid.main(again, size, progress=False)
+    assert file.read_text().startswith(first)
+    assert len(lines(file)) == 8
+    assert searched[5:] == ["A", "B", *"ABB" * 2]
+    assert not grid.recorded(file, replace(size, seeds=2))
+    kept = grid.recorded(file, size)
+    assert [cell in kept for cell in size.cells()] == [True] * 8
+
+
 def test_a_paired_difference_is_of_the_rows_that_have_both(bench):
     ours, other = np.array([1.0, 2.0, np.nan, 4.0]), np.array([2.0, 3.0, 1.0, 5.5])
     gap = bench.paired.paired(ours, other)

@@ -19,6 +19,8 @@ NAMES = (
     "common",
     "store",
     "mnist_networks",
+    "mnist_report",
+    "mnist_rows",
     "mnist_searches",
     "mnist",
     "mnist_sweep",
@@ -112,6 +114,33 @@ def test_a_run_of_limited_time_ends_with_whole_chunks_and_goes_on_later(bench, e
     assert len(of.find((e,), deadline=0.0)["E"].index) == 10
     assert len(of.find((e,), chunks=2)["E"].index) == 20
     assert len(of.find((e,), deadline=0.0)["E"].index) == 20
+
+
+def test_a_small_run_does_not_take_away_from_what_a_large_one_left_on_record(bench, tmp_path):
+    rows, file = bench.mnist_rows, tmp_path / "rows.csv"
+    rows.write(file, {"A": [{"image": np.arange(n), "seed": np.full(n, seed)} for seed, n in enumerate((150, 60))]})
+    recorded, size = rows.Recorded.read(file), bench.mnist_searches.Size(chunks=2)
+    assert recorded.seeds == 2
+    assert [bench.mnist.chunks_of(size, recorded, seed) for seed in (0, 1, 2)] == [3, 2, 2]
+    assert (rows.Recorded().seeds, bench.mnist.chunks_of(size, rows.Recorded(), 0)) == (0, 2)
+
+
+def test_the_claims_are_shown_for_every_seed_alone(bench):
+    report, rng = bench.mnist_report, np.random.default_rng(0)
+    metrics = ("seconds", "n_steps", "im1", "im2", "im2_ink", "elastic_net", "alone_seconds")
+
+    def part(loss, n, factor):
+        scale = factor if loss == "C" else 1.0
+        return {"image": np.arange(n), **{metric: scale * rng.uniform(0.9, 1.1, n) for metric in metrics}}
+
+    lines = {loss: [part(loss, 30, 0.74), part(loss, 20, 1.5)] for loss in "ABCDEF"}
+    title, _, table = report.by_seed(lines)
+    (line,) = (line for line in table.splitlines() if line.startswith("| IM1 of C against A |"))
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    assert title == "## By seed"
+    assert (cells[3], cells[4], cells[6], cells[7]) == ("30", "holds", "20", "does not hold")
+    assert not report.by_seed({loss: parts[:1] for loss, parts in lines.items()})
+    assert report.drawn(lines["A"]).startswith("30 and 20 test images")
 
 
 def test_the_steps_of_values_of_c_without_a_counterfactual_count(bench, experiment):

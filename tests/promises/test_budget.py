@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
 from cfproto_plugin.helpers.nearest import shortlist
 from cfproto_plugin.prototypes.kdtree import KDTreePrototypes
+from cfproto_plugin.search.plan import FEW_CHANGES_WITHOUT_SPLITS
 from cfproto_plugin.testing import check_adapter
 
 X, Y = load_breast_cancer(return_X_y=True)
@@ -79,7 +80,8 @@ def test_every_row_has_its_nearest_training_row_when_the_budget_is_spent_at_once
     train, own = TRAIN[:, None], MODEL.predict(TRAIN)
     for row, found in zip(ROWS, e.counterfactual, strict=True):
         delta = (train[own != MODEL.predict(row[None])[0]][:, 0] - row) / TRAIN.std(axis=0)
-        cost = 0.1 * np.abs(delta).sum(axis=1) + np.square(delta).sum(axis=1)
+        distance = 0.1 * np.abs(delta).sum(axis=1) + np.square(delta).sum(axis=1)
+        cost = distance + FEW_CHANGES_WITHOUT_SPLITS * (delta != 0).sum(axis=1)
         nearest = TRAIN[own != MODEL.predict(row[None])[0]][cost.argmin()]
         np.testing.assert_allclose(found, nearest, rtol=1e-9)
     assert "nearest training row" in e.message[0]

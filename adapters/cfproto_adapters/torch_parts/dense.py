@@ -6,17 +6,28 @@ the module itself, and so are all predictions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from cfproto_adapters.numpy_chain import Chain, Dense, Logistic, Relu, Softmax, Stage, Tanh
+from cfproto_adapters.numpy_chain import (
+    Chain,
+    Dense,
+    LeakyRelu,
+    Logistic,
+    LogSoftmax,
+    Normalise,
+    Relu,
+    Softmax,
+    Stage,
+    Tanh,
+)
+from cfproto_adapters.torch_parts.forwards import HOOKS, Step, Unread, is_changed, is_genuine, is_stock, steps_of
 from cfproto_plugin.protocols import Array, Pullback
 
 _MOST_WEIGHTS = 100_000  # beyond, the time around the layers hardly counts
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+_CLOSE = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-9}  # of the largest number: rounding stays below
 
 
 class DenseChain:
@@ -34,30 +45,55 @@ class DenseChain:
         y, pull = self._chain.vjp(x.astype(self._dtype, copy=False))
         return y, lambda cotangent: pull(cotangent.astype(self._dtype, copy=False)).astype(x.dtype, copy=False)
 
+    def agrees(self, x: Array, scores: Array, pullback: Pullback) -> bool:
+        """Whether scores and gradients at rows x are those of the module, up to rounding."""
+        found, pull = self.vjp(x)
+        if found.shape != scores.shape or found.dtype != scores.dtype:
+            return False
+        seed = np.random.default_rng(0).standard_normal(scores.shape).astype(scores.dtype)
+        return self._is_close(found, scores) and self._is_close(pull(seed), pullback(seed))
 
-def dense_chain(model: Any) -> DenseChain | None:
+    def _is_close(self, a: Array, b: Array) -> bool:
+        size = np.abs(b[np.isfinite(b)]).max(initial=0)
+        return bool(np.allclose(a, b, rtol=0, atol=_CLOSE[np.dtype(self._dtype)] * size, equal_nan=True))
+
+
+def dense_chain(model: Any, columns: int) -> DenseChain | None:
     """The module as a chain that reads its weights where they are; None if there is any doubt about what it computes.
 
-    A Sequential, or Sequentials in such, of Linear, ReLU, Tanh, Sigmoid, Softmax over the columns, and Identity.
+    columns: of the rows. Any Sequential or forward method that does one thing after the other: Linear, ReLU, LeakyReLU,
+    Tanh, Sigmoid, BatchNorm1d, Softmax and LogSoftmax over the columns, Dropout, Flatten and Identity, as layers or as
+    functions.
     """
-    import torch
+    if _is_watched() or not _is_unpatched():
+        return None
+    try:
+        stages = [stage for step in steps_of(model, columns) if (stage := _stage(step)) is not None]
+    except Unread:
+        return None
+    weights = [stage.weight for stage in stages if isinstance(stage, Dense)]
+    arrays = [value for stage in stages for value in vars(stage).values() if value is not None]
+    floats = {value.dtype for value in arrays if value.ndim}
+    if not weights or len(floats) != 1 or sum(weight.size for weight in weights) > _MOST_WEIGHTS:
+        return None
+    dtype = floats.pop()
+    stages = [LeakyRelu(stage.slope.astype(dtype)) if isinstance(stage, LeakyRelu) else stage for stage in stages]
+    return DenseChain(stages, columns, dtype) if _fit(stages, columns) else None
 
-    if type(model) is not torch.nn.Sequential or _is_watched():
-        return None
-    layers = _layers(model)
-    if layers is None:
-        return None
-    stages = [_stage(layer) for layer in layers if type(layer) is not torch.nn.Identity]
-    if not stages or not all(stages) or not isinstance(stages[0], Dense):
-        return None
-    dense = [stage for stage in stages if isinstance(stage, Dense)]
-    fitting = all(a.weight.shape[1] == b.weight.shape[0] for a, b in pairwise(dense))
-    alike = len({stage.weight.dtype for stage in dense}) == 1
-    small = sum(stage.weight.size for stage in dense) <= _MOST_WEIGHTS
-    if not (fitting and alike and small):
-        return None
-    first = dense[0].weight
-    return DenseChain([stage for stage in stages if stage is not None], len(first), first.dtype)
+
+def _fit(stages: Sequence[Stage], columns: int) -> bool:
+    """Whether every stage takes as many columns as the one before gives."""
+    for stage in stages:
+        if isinstance(stage, Dense):
+            taken, given = stage.weight.shape
+        elif isinstance(stage, Normalise):
+            taken = given = len(stage.mean)
+        else:
+            continue
+        if taken != columns:
+            return False
+        columns = given
+    return True
 
 
 def _is_watched() -> bool:
@@ -66,7 +102,7 @@ def _is_watched() -> bool:
     from torch.nn.modules import module
     from torch.utils import _python_dispatch
 
-    if any(getattr(module, f"_global{name}", ()) for name in _HOOKS):
+    if any(getattr(module, f"_global{name}", ()) for name in HOOKS):
         return True
     try:
         modes: Any = _python_dispatch
@@ -79,53 +115,94 @@ def _is_watched() -> bool:
         return True
 
 
-def _layers(module: Any) -> list[Any] | None:
-    """The layers of a Sequential in order; None if one of them may do more than its type says."""
+def _is_unpatched() -> bool:
+    """Whether the functions that the layers use, and the methods that call them, are PyTorch's own."""
     import torch
 
-    if _is_changed(module):
-        return None
-    if type(module) is not torch.nn.Sequential:
-        return [module]
-    found: list[Any] = []
-    for child in module:
-        layers = _layers(child)
-        if layers is None:
-            return None
-        found += layers
-    return found
+    functional, layers = torch.nn.functional, torch.nn.Module
+    names = ("relu", "tanh", "sigmoid", "softmax", "log_softmax", "leaky_relu", "dropout", "flatten")
+    places = (torch, functional, torch.Tensor)
+    used = [(name, getattr(place, name)) for name in names for place in places if hasattr(place, name)]
+    used += [(name, getattr(functional, name)) for name in ("linear", "batch_norm")]
+    used += [(name, getattr(layers, name)) for name in ("_call_impl", "_wrapped_call_impl")]
+    return all(is_genuine(*each) for each in used) and layers.__call__ is layers._wrapped_call_impl  # noqa: SLF001
 
 
-def _is_changed(module: Any) -> bool:
-    """Whether hooks, a compiled call or a method of its own make a module of a stock type compute something else."""
-    own = vars(module)
-    hooked = any(own.get(name) for name in _HOOKS)
-    stock = str(type(module).forward.__module__).startswith("torch.nn.modules.")
-    return hooked or not stock or "forward" in own or own.get("_compiled_call_impl") is not None
+def _stage(step: Step) -> Stage | None:
+    """A step as a stage; None if it does nothing to rows (n, columns) in evaluation mode."""
+    if step.layer is not None:
+        return _layer(step.layer)
+    simple: dict[str, type[Stage]] = {
+        "relu": Relu,
+        "tanh": Tanh,
+        "sigmoid": Logistic,
+        "softmax": Softmax,
+        "log_softmax": LogSoftmax,
+    }
+    return _leaky(step.slope) if step.name == "leaky_relu" else simple[step.name]()
 
 
-def _stage(layer: Any) -> Stage | None:
-    """A layer as a stage; None if it is none of those known."""
+def _layer(layer: Any) -> Stage | None:
     import torch
 
     simple: dict[type, type[Stage]] = {torch.nn.ReLU: Relu, torch.nn.Tanh: Tanh, torch.nn.Sigmoid: Logistic}
-    if type(layer) in simple:
-        return simple[type(layer)]()
-    if type(layer) is torch.nn.Softmax:
-        return Softmax() if layer.dim in {1, -1} else None
-    return _dense(layer) if type(layer) is torch.nn.Linear else None
+    over_columns: dict[type, type[Stage]] = {torch.nn.Softmax: Softmax, torch.nn.LogSoftmax: LogSoftmax}
+    weighted: dict[type, Callable[[Any], Stage]] = {
+        torch.nn.Linear: _dense,
+        torch.nn.BatchNorm1d: _normalise,
+        torch.nn.LeakyReLU: lambda found: _leaky(found.negative_slope),
+    }
+    kind = type(layer)
+    if is_changed(layer) or not is_stock(layer):
+        raise Unread
+    if kind in simple:
+        return simple[kind]()
+    if kind in over_columns and layer.dim in {1, -1}:
+        return over_columns[kind]()
+    if kind in weighted:
+        return weighted[kind](layer)
+    idle = (
+        kind is torch.nn.Identity
+        or (kind is torch.nn.Dropout and not layer.training)
+        or (kind is torch.nn.Flatten and layer.start_dim in {1, -1} and layer.end_dim in {1, -1})
+    )
+    if not idle:
+        raise Unread
+    return None
 
 
-def _dense(layer: Any) -> Dense | None:
-    """A linear layer whose arrays are the memory of its parameters; None where that is not plain memory."""
+def _leaky(slope: Any) -> LeakyRelu:
+    if type(slope) not in {int, float} or not slope >= 0:
+        raise Unread
+    return LeakyRelu(np.asarray(slope, np.float64))
+
+
+def _dense(layer: Any) -> Dense:
+    """A linear layer whose arrays are the memory of its parameters."""
+    weight = _array(layer.weight, (layer.out_features, layer.in_features))
+    if layer.bias is None:
+        return Dense(weight.T, np.zeros(len(weight), weight.dtype))
+    return Dense(weight.T, _array(layer.bias, (layer.out_features,)))
+
+
+def _normalise(layer: Any) -> Normalise:
+    """A batch norm with the statistics of its training, likewise."""
+    if layer.training or layer.running_mean is None or layer.running_var is None or type(layer.eps) is not float:
+        raise Unread
+    shape = (layer.num_features,)
+    mean, variance = _array(layer.running_mean, shape), _array(layer.running_var, shape)
+    factor, offset = (None if part is None else _array(part, shape) for part in (layer.weight, layer.bias))
+    return Normalise(mean, variance, np.asarray(layer.eps, mean.dtype), factor, offset)
+
+
+def _array(tensor: Any, shape: tuple[int, ...]) -> Array:
+    """The memory of a parameter or buffer of this shape; Unread where that is not plain memory."""
     import torch
 
-    weight, bias = layer.weight, layer.bias
-    for tensor in (weight, bias) if bias is not None else (weight,):
-        plain = type(tensor) is torch.nn.Parameter and tensor.is_cpu and tensor.layout is torch.strided
-        if not plain or tensor.dtype not in {torch.float32, torch.float64} or tensor.dtype != weight.dtype:
-            return None
-    if weight.shape != (layer.out_features, layer.in_features):
-        return None
-    array = weight.detach().numpy()
-    return Dense(array.T, np.zeros(len(array), array.dtype) if bias is None else bias.detach().numpy())
+    plain = type(tensor) in {torch.nn.Parameter, torch.Tensor} and tensor.is_cpu and tensor.layout is torch.strided
+    if not plain or tensor.dtype not in {torch.float32, torch.float64} or tensor.shape != shape:
+        raise Unread
+    if tensor.is_neg() or tensor.is_conj():
+        raise Unread
+    array: Array = tensor.detach().numpy()
+    return array

@@ -1,4 +1,4 @@
-"""Where no path led anywhere: changes are added one at a time, those first that gain most margin.
+"""Changes are added one at a time, those first that gain most margin: where no path led anywhere, and for few changes.
 
 A beam search. The values it tries in a column are quantiles of the training rows, or their most frequent categories.
 """
@@ -16,6 +16,8 @@ from cfproto_plugin.search.judge import Judge
 from cfproto_plugin.tables.geometry import changed
 from cfproto_plugin.tables.space import FeatureSpace, Rows
 
+_SEEN = 2000  # training rows whose values are tried for a shorter list of changes
+
 
 def search_beam(judge: Judge, clock: Clock, best: Array, train: Array) -> Iterator[Candidates]:
     """Look for counterfactuals of at most `max_changes` changes of the lines that have none; train is (N, A).
@@ -23,23 +25,48 @@ def search_beam(judge: Judge, clock: Clock, best: Array, train: Array) -> Iterat
     Without that limit as long as a change gains margin, for about `beam_rows` points. Not in tables so wide that two
     values of every column are more candidates than fit in memory.
     """
-    tuning = judge.task.tuning
+    tuning, limit = judge.task.tuning, judge.task.config.max_changes
     count = min(tuning.beam_values, tuning.cells // train.shape[1] ** 2)
-    limited = judge.task.config.max_changes is not None
-    if not limited:
+    if limit is None:
         count = min(count, max(2, tuning.beam_rows // (4 * train.shape[1])))
-    for row in np.flatnonzero(np.isinf(best)).tolist() if count > 1 else ():
+    lines = np.flatnonzero(np.isinf(best))
+    if count < 2 or not len(lines):  # noqa: PLR2004 the value of the row, and another
+        return
+    known = _known_values(judge.space, train, count)
+    for row in lines.tolist():
         if clock.is_over():
             return
         with clock.shared(np.array([row])):
-            yield from _search_line(judge, best, row, train, count)
+            yield from _search_line(judge, best, row, known, limit, tuning.beam_width, start=False)
 
 
-def _search_line(judge: Judge, best: Array, row: int, train: Array, count: int) -> Iterator[Candidates]:
+def search_shorter(
+    judge: Judge, clock: Clock, best: Array, rows: Array, limit: Array, train: Array
+) -> Iterator[Candidates]:
+    """Look for counterfactuals of lines (m,) with at most limit (m,) and `shorter_changes` changes, as starts.
+
+    Polishing may make one cheaper than the best that is not yet.
+    """
+    tuning = judge.task.tuning
+    count = min(tuning.beam_values, tuning.beam_rows // train.shape[1])
+    if count < 2 or not len(rows):  # noqa: PLR2004
+        return
+    known = _known_values(judge.space, train[:: -(-len(train) // _SEEN)], count)
+    for row, most in zip(rows.tolist(), np.minimum(limit, tuning.shorter_changes).tolist(), strict=True):
+        if clock.is_over():
+            return
+        with clock.shared(np.array([row])):
+            yield from _search_line(judge, best, row, known, most, tuning.shorter_width, start=True)
+
+
+def _search_line(
+    judge: Judge, best: Array, row: int, known: Array, limit: int | None, most: int, *, start: bool
+) -> Iterator[Candidates]:
+    """known: (A, V) values of the columns. limit: of the changes. most: sets of columns that go on."""
     origin, tuning = judge.task.rows.take(np.array([row])), judge.task.tuning
-    values = _values(judge.space, origin, train, count)
-    width = max(1, min(tuning.beam_width, tuning.cells // values.size // len(values)))
-    limit, reached, tried = judge.task.config.max_changes, -np.inf, 0
+    values = _values(judge.space, origin, known)
+    width = max(1, min(most, tuning.cells // values.size // len(values)))
+    reached, tried = -np.inf, 0
     if limit is None:
         width = max(1, min(width, tuning.beam_rows // (2 * values.size)))
     beam = origin.table
@@ -51,10 +78,11 @@ def _search_line(judge: Judge, best: Array, row: int, train: Array, count: int) 
         at = at[judge.keeps_rules(table[at], rows[at])]
         if len(at):
             cost = judge.cost(table[at], rows[at])
-            first = cheapest(rows[at], cost, best)
+            first = cheapest(rows[at], cost, np.full_like(best, np.inf) if start else best)
             at = at[first]
             trace, polished = traces(len(at), "beam"), bool(judge.task.config.polish)
-            yield candidates(rows[at], table[at], cost[first], margin[at], trace, polished=polished)
+            found = candidates(rows[at], table[at], cost[first], margin[at], trace, polished=polished)
+            yield found._replace(start=np.full(len(at), start))
             return
         tried += len(table)
         if not len(table) or (limit is None and (margin.max() <= reached or tried > tuning.beam_rows)):
@@ -63,9 +91,9 @@ def _search_line(judge: Judge, best: Array, row: int, train: Array, count: int) 
         beam = _best_sets(table, margin, judge.cost(table, rows), origin.table[0], width)
 
 
-def _values(space: FeatureSpace, origin: Rows, train: Array, count: int) -> Array:
-    """Values (A, count) to try, inside the rules; the original where there are fewer."""
-    values = np.repeat(origin.table.T, count, axis=1)
+def _known_values(space: FeatureSpace, train: Array, count: int) -> Array:
+    """Values (A, count) of the training rows (N, A) to try; NaN where there are fewer, and in fixed columns."""
+    values = np.full((train.shape[1], count), np.nan)
     shares = np.linspace(0, 1, count)
     for at in np.flatnonzero(~space.rules.fixed).tolist():
         column = train[:, at][~np.isnan(train[:, at])]
@@ -74,10 +102,16 @@ def _values(space: FeatureSpace, origin: Rows, train: Array, count: int) -> Arra
             counts = np.bincount(column.astype(int), minlength=len(choices)) * choices
             frequent = np.argsort(-counts, kind="stable")[: min(count, np.count_nonzero(counts))]
             values[at, : len(frequent)] = frequent
-        else:
+        elif len(column):
             values[at] = np.quantile(column, shares)
+    return values
+
+
+def _values(space: FeatureSpace, origin: Rows, known: Array) -> Array:
+    """Of the values (A, V) those inside the rules of a row; the original where there is none."""
+    values = np.where(np.isnan(known), origin.table.T, known)
     z = np.minimum(np.maximum(space.to_search(values.T), origin.z_lower), origin.z_upper)
-    return np.asarray(space.decode(z, origin.take(np.zeros(count, dtype=int))).T)
+    return np.asarray(space.decode(z, origin.take(np.zeros(values.shape[1], dtype=int))).T)
 
 
 def _one_more(beam: Array, values: Array, original: Array) -> Array:

@@ -1,0 +1,502 @@
+"""Modules with a forward method of their own, read by running it on stand-ins: what is read, and what is left alone."""
+
+from __future__ import annotations
+
+import types
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+from torch.nn import functional as F  # noqa: E402, N812
+from torch.nn.functional import relu as rectified  # noqa: E402
+
+from cfproto_plugin import adapt  # noqa: E402
+
+pytestmark = pytest.mark.needs("torch")
+
+ROWS = np.random.default_rng(0).normal(size=(7, 4))
+SEED = np.random.default_rng(1).normal(size=(7, 3))
+WIDTH = 4
+CALLS = 0
+
+
+def read(model, columns=4):
+    from cfproto_adapters.torch_parts.dense import dense_chain
+
+    return dense_chain(model.eval(), columns)
+
+
+def module(forward, **parts):
+    """A module with two linear layers, a batch norm that has seen data, these parts and this forward method."""
+    torch.manual_seed(0)
+
+    class Own(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b, self.norm = nn.Linear(4, 6), nn.Linear(6, 3), nn.BatchNorm1d(6)
+            with torch.no_grad():
+                self.norm.running_mean.uniform_(-1, 1)
+                self.norm.running_var.uniform_(0.5, 2)
+                self.norm.weight.uniform_(-2, 2)
+            for name, part in parts.items():
+                setattr(self, name, part)
+
+    Own.forward = forward
+    return Own()
+
+
+def with_functions(self, x):
+    return F.softmax(self.b(F.relu(self.a(x))), dim=1)
+
+
+def with_torch(self, x):
+    return torch.log_softmax(self.b(torch.tanh(self.a(x))), 1)
+
+
+def with_methods(self, x):
+    return self.b(self.a(x).sigmoid()).softmax(-1)
+
+
+def with_nested_names(self, x):
+    return self.b(torch.nn.functional.leaky_relu(self.a(x), negative_slope=0.3))
+
+
+def with_imported_function(self, x):
+    return self.b(rectified(self.a(x), inplace=True))
+
+
+def with_views(self, x):
+    x = x.view(x.size(0), -1).reshape(-1, WIDTH).flatten(1)
+    return self.b(torch.flatten(self.a(x), start_dim=1).contiguous().view(x.shape[0], 6))
+
+
+def with_norm_and_dropout(self, x):
+    x = F.dropout(self.norm(self.a(x)), 0.5, self.training)
+    return self.b(F.dropout(x, p=0.1, training=self.training))
+
+
+def with_a_loop(self, x):
+    for layer in self.layers:
+        x = F.relu(layer(x))
+    return self.layers[1](x) if len(self.layers) > 9 else self.a.b(x)
+
+
+def with_a_flag(self, x, scale=None):
+    x = self.a(x)
+    if self.normalised and scale is None:
+        x = self.norm(x)
+    return self.head(x)
+
+
+def with_the_same_layer_twice(self, x):
+    return self.b(self.square(torch.relu(self.square(F.relu(self.a(x))))))
+
+
+def with_stored_function(self, x):
+    return self.b(self.act(self.a(x)))
+
+
+def with_ndim(self, x):
+    return self.b(self.a(x if x.dim() == 2 and x.ndim == 2 else x.unsqueeze(0)))
+
+
+def with_an_optional_layer(self, x):
+    x = self.a(x)
+    if self.norm is not None:
+        x = self.norm(x)
+    return self.b(x)
+
+
+def with_names_of_the_stand_ins(self, x):
+    return self.b(self.columns(self._run(self._module(self.a(x)))))
+
+
+def with_several_arguments(self, *rows, **_options):
+    return self.b(self.a(rows[0]))
+
+
+def with_torch_imported_around_it():
+    import torch as imported
+
+    def forward(self, x):
+        return imported.softmax(self.b(imported.relu(self.a(x))), dim=1)
+
+    return forward
+
+
+def head(self, x):
+    return self.b(torch.tanh(x))
+
+
+def readable():
+    inner = module(with_functions)
+    inner.a = nn.Linear(3, 6)
+    with_method = module(with_a_flag, normalised=True)
+    type(with_method).head = head
+    looped = module(with_a_loop, layers=nn.ModuleList([nn.Linear(4, 5), nn.Linear(5, 5)]))
+    looped.a = nn.Module()
+    looped.a.b = nn.Linear(5, 3)
+    looped.norm = nn.Identity()
+    plain = nn.BatchNorm1d(6, affine=False)
+    layers = [nn.Linear(4, 6), nn.BatchNorm1d(6), nn.LeakyReLU(), nn.Dropout(0.5), nn.Flatten(), nn.Linear(6, 3)]
+    return {
+        "optional layer": module(with_an_optional_layer),
+        "optional layer that is not there": module(with_an_optional_layer, norm=None),
+        "several arguments": module(with_several_arguments),
+        "torch imported around it": module(with_torch_imported_around_it()),
+        "names of the stand-ins": module(
+            with_names_of_the_stand_ins, columns=nn.Tanh(), _run=nn.ReLU(), _module=nn.Linear(6, 6)
+        ),
+        "functions": module(with_functions),
+        "functions of torch": module(with_torch),
+        "methods": module(with_methods),
+        "nested names": module(with_nested_names),
+        "imported function": module(with_imported_function),
+        "views": module(with_views),
+        "norm and dropout": module(with_norm_and_dropout),
+        "norm without weights": module(with_norm_and_dropout, norm=plain),
+        "loop": looped,
+        "flag": with_method,
+        "same layer twice": module(with_the_same_layer_twice, square=nn.Linear(6, 6)),
+        "stored function": module(with_stored_function, act=torch.relu),
+        "number of axes": module(with_ndim),
+        "own in Sequential": nn.Sequential(nn.Linear(4, 3), inner),
+        "layers": nn.Sequential(*layers, nn.LogSoftmax(dim=1)),
+    }
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", list(readable()))
+def test_what_is_read_gives_the_scores_and_gradients_of_autograd(name, dtype):
+    model = readable()[name].to(getattr(torch, dtype)).train()
+    assert read(model) is not None
+    model.train()
+    adapter = adapt(model, role="transform")
+    rows = ROWS.astype(dtype)
+    y, pull = adapter.vjp(rows)
+    expected = pull(SEED)
+    with adapter.session():
+        found, pull = adapter.vjp(rows)
+        gradient = pull(SEED)
+        assert adapter._network._settled.chain is not None
+    assert model.training
+    tolerance = 1e-12 if dtype == "float64" else 1e-5
+    assert found == pytest.approx(y, abs=tolerance)
+    assert gradient == pytest.approx(expected, abs=tolerance)
+
+
+def residual(self, x):
+    h = self.a(x)
+    return self.b(F.relu(h) + h)
+
+
+def in_place_aside(self, x):
+    h = self.a(x)
+    F.relu(h, inplace=True)
+    return self.b(h)
+
+
+def in_place_method(self, x):
+    return self.b(self.a(x).relu_())
+
+
+def in_place_item(self, x):
+    h = self.a(x)
+    h[:, 0] = 0
+    return self.b(h)
+
+
+def branch_on_data(self, x):
+    return self.b(torch.relu(self.a(x)) if x.sum() > 0 else torch.tanh(self.a(x)))
+
+
+def branch_on_rows(self, x):
+    return self.b(torch.relu(self.a(x)) if x.shape[0] > 3 else torch.tanh(self.a(x)))
+
+
+def branch_on_number_of_rows(self, x):
+    return self.b(torch.relu(self.a(x)) if len(x) > 3 else torch.tanh(self.a(x)))
+
+
+def branch_on_chance(self, x):
+    return self.b(torch.relu(self.a(x)) if np.random.default_rng().random() < 0.5 else torch.tanh(self.a(x)))
+
+
+def branch_on_chance_of_torch(self, x):
+    return self.b(torch.relu(self.a(x)) if torch.rand(1) < 0.5 else torch.tanh(self.a(x)))
+
+
+def counting(self, x):
+    self.calls += 1
+    return self.b(torch.relu(self.a(x)) if self.calls % 2 else torch.tanh(self.a(x)))
+
+
+def counting_outside(self, x):
+    global CALLS  # noqa: PLW0603
+    CALLS += 1
+    return self.b(torch.relu(self.a(x)) if CALLS % 2 else torch.tanh(self.a(x)))
+
+
+def counting_in_a_list(self, x):
+    self.seen.append(1)
+    return self.b(torch.relu(self.a(x)) if len(self.seen) % 2 else torch.tanh(self.a(x)))
+
+
+def default_that_counts(self, x, seen=[]):  # noqa: B006
+    seen.append(1)
+    return self.b(torch.relu(self.a(x)) if len(seen) % 2 else torch.tanh(self.a(x)))
+
+
+def catching(self, x):
+    try:
+        return self.b(torch.exp(self.a(x)))
+    except Exception:  # noqa: BLE001
+        return self.b(self.a(x))
+
+
+def without_gradient(self, x):
+    with torch.no_grad():
+        h = self.a(x)
+    return self.b(h)
+
+
+def detached(self, x):
+    return self.b(self.a(x).detach())
+
+
+def always_dropping(self, x):
+    return self.b(F.dropout(self.a(x)))
+
+
+def over_the_rows(self, x):
+    return F.softmax(self.b(self.a(x)), dim=0)
+
+
+def implicit_axis(self, x):
+    return F.softmax(self.b(self.a(x)))
+
+
+def other_dtype(self, x):
+    return torch.softmax(self.b(self.a(x)), 1, torch.float64)
+
+
+def rows_mixed_by_a_view(self, x):
+    return self.b(self.a(x.view(4, -1).t()))
+
+
+def all_flat(self, x):
+    return self.b(self.a(x.flatten().view(-1, 4)))
+
+
+def scaled(self, x):
+    return self.b(self.a(x / 2))
+
+
+def shifted_by_a_buffer(self, x):
+    return self.b(self.a(x - self.shift))
+
+
+def several(self, x):
+    return self.b(self.a(x)), x
+
+
+def named(self, x):
+    return {"logits": self.b(self.a(x))}
+
+
+def earlier(self, x):
+    h = self.a(x)
+    self.b(h)
+    return h
+
+
+def branch_on_a_text(self, x):
+    return self.b(torch.relu(self.a(x)) if f"{x}".count("-") % 2 else torch.tanh(self.a(x)))
+
+
+def branch_on_a_shape(self, x):
+    return self.b(torch.relu(self.a(x)) if x.shape == (7, 4) else torch.tanh(self.a(x)))
+
+
+def layer_made_in_passing(self, x):
+    return nn.Softmax(dim=1)(self.b(self.a(x)))
+
+
+def replacing_weights(self, x):
+    self.a.weight = self.a.weight
+    return self.b(self.a(x))
+
+
+def counting_in_its_class(self, x):
+    self.__class__.calls = 1
+    return self.b(self.a(x))
+
+
+def by_a_helper(self, x):
+    return self.b(helper(self.a(x)))
+
+
+def helper(x):
+    return x.relu()
+
+
+def with_property(self, x):
+    return self.b(torch.relu(self.a(x)) if self.flag else self.a(x))
+
+
+def with_weights(self, x):
+    return self.b(F.linear(x, self.a.weight))
+
+
+def many_inputs(self, x, y):
+    return self.b(self.a(x + y))
+
+
+def unreadable():
+    class Doubled(nn.Linear):
+        def forward(self, x):
+            return 2 * super().forward(x)
+
+    class Called(nn.Linear):
+        def __call__(self, x):
+            return super().__call__(x).abs()
+
+    class Wrapped(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(4, 6), nn.Linear(6, 3)
+
+        def _call_impl(self, x):
+            return -super()._call_impl(x)
+
+        forward = with_functions
+
+    def closing():
+        calls = []
+
+        def forward(self, x):
+            calls.append(1)
+            return self.b(torch.relu(self.a(x)) if len(calls) % 2 else torch.tanh(self.a(x)))
+
+        return forward
+
+    def counting_around():
+        calls = 0
+
+        def forward(self, x):
+            nonlocal calls
+            calls += 1
+            return self.b(torch.relu(self.a(x)) if calls % 2 else torch.tanh(self.a(x)))
+
+        return forward
+
+    hooked, hooked_inside, hooked_before, normed = (module(with_functions) for _ in range(4))
+    hooked.register_forward_hook(lambda _module, _rows, y: 2 * y)
+    hooked_inside.b.register_forward_hook(lambda _module, _rows, y: 2 * y)
+    hooked_before.a.register_forward_pre_hook(lambda _module, rows: (2 * rows[0],))
+    nn.utils.parametrizations.weight_norm(normed.a)
+    patched = module(with_functions)
+    patched.forward = types.MethodType(with_methods, patched)
+    patched_inside = module(with_functions)
+    patched_inside.b.forward = torch.abs
+    property_ = module(with_property)
+    type(property_).flag = property(lambda _self: np.random.default_rng().random() < 0.5)
+    shifted = module(shifted_by_a_buffer)
+    shifted.register_buffer("shift", torch.ones(4))
+    shadowed = module(with_functions)
+    type(shadowed).b = staticmethod(torch.abs)
+    untracked = module(with_norm_and_dropout, norm=nn.BatchNorm1d(6, track_running_stats=False))
+    forwards = [
+        residual, in_place_aside, in_place_method, in_place_item, branch_on_data, branch_on_rows,
+        branch_on_number_of_rows, branch_on_chance, branch_on_chance_of_torch, counting_outside, default_that_counts,
+        catching, without_gradient, detached, always_dropping, over_the_rows, implicit_axis, other_dtype,
+        rows_mixed_by_a_view, all_flat, scaled, several, named, earlier, by_a_helper, with_weights, many_inputs,
+        branch_on_a_text, branch_on_a_shape, layer_made_in_passing, replacing_weights, counting_in_its_class,
+    ]  # fmt: skip
+    return {forward.__name__: module(forward) for forward in forwards} | {
+        "counting": module(counting, calls=0),
+        "counting in a list": module(counting_in_a_list, seen=[]),
+        "closure": module(closing()),
+        "count in a closure": module(counting_around()),
+        "own linear layer": module(with_functions, b=Doubled(6, 3)),
+        "own call": module(with_functions, b=Called(6, 3)),
+        "own machinery": Wrapped(),
+        "hook": hooked,
+        "hook inside": hooked_inside,
+        "hook before": hooked_before,
+        "parametrization": normed,
+        "forward of one instance": patched,
+        "forward of one layer": patched_inside,
+        "property": property_,
+        "buffer": shifted,
+        "layer behind a name of the class": shadowed,
+        "batch norm without statistics": untracked,
+        "two precisions": module(with_functions, b=nn.Linear(6, 3).double()),
+        "convolution": module(with_functions, a=nn.Conv1d(4, 6, 1)),
+        "graph module": torch.fx.symbolic_trace(nn.Sequential(nn.Linear(4, 3))),
+    }
+
+
+@pytest.mark.parametrize("name", list(unreadable()))
+def test_what_is_in_doubt_is_left_to_the_module(name):
+    assert read(unreadable()[name]) is None
+
+
+def test_reading_runs_no_code_of_the_module_on_real_things():
+    counting_, listing = module(counting, calls=0), module(counting_in_a_list, seen=[])
+    assert read(counting_) is None
+    assert read(listing) is None
+    assert counting_.calls == 0
+    assert listing.seen == []
+    before = CALLS
+    assert read(module(counting_outside)) is None
+    assert before == CALLS
+
+
+def test_what_disagrees_with_the_module_on_its_rows_is_not_used(monkeypatch):
+    from cfproto_adapters.numpy_chain import Tanh
+
+    adapter = adapt(module(with_torch), role="transform")
+    monkeypatch.setattr(Tanh, "pull", lambda _self, g, _x, _y: g)
+    with adapter.session():
+        y, _ = adapter.vjp(ROWS.astype(np.float32))
+        assert adapter._network._settled.chain is None
+        assert y == pytest.approx(adapter.predict(ROWS.astype(np.float32)), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("place", "name"), [(F, "linear"), (F, "relu"), (torch, "softmax"), (torch.Tensor, "tanh"), (nn.Module, "__call__")]
+)
+def test_patched_functions_of_pytorch_leave_everything_to_the_module(place, name, monkeypatch):
+    model, original = module(with_functions), getattr(place, name)
+    assert read(model) is not None
+    monkeypatch.setattr(place, name, lambda *args, **options: original(*args, **options).clamp(max=6))
+    assert read(model) is None
+
+
+def test_weights_and_statistics_that_change_are_followed():
+    model = module(with_norm_and_dropout).eval()
+    adapter = adapt(model, role="transform")
+    rows = ROWS.astype(np.float32)
+    with adapter.session():
+        before = adapter.vjp(rows)[0]
+        with torch.no_grad():
+            model.norm.running_var.mul_(4)
+            model.norm.weight.add_(1)
+        after = adapter.vjp(rows)[0]
+        assert adapter._network._settled.chain is not None
+        assert after == pytest.approx(adapter.predict(rows), abs=1e-5)
+    assert np.abs(after - before).max() > 1e-3
+    model.b = nn.Linear(6, 3)
+    with adapter.session():
+        assert adapter.vjp(rows)[0] == pytest.approx(adapter.predict(rows), abs=1e-5)
+
+
+def test_rows_of_another_width_are_left_to_the_module():
+    from cfproto_plugin.errors import ModelError
+
+    adapter = adapt(module(with_functions), role="transform")
+    with adapter.session(), pytest.raises(ModelError, match="failed on rows of shape"):
+        adapter.vjp(ROWS[:, :3])
