@@ -121,3 +121,43 @@ def test_a_wide_table_gets_fewer_values_where_the_changes_are_not_limited():
     e = explainer.explain(train[train[:, 0] < 0.5][:1])
     assert e.status.tolist() == ["not_found"]
     assert sum(sizes) < 20_000
+
+
+def _cases():
+    """Models and rows for which one column is often enough, and the path leads through many."""
+    from sklearn.datasets import load_breast_cancer, load_wine
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
+    for load, model in (
+        (load_wine, RandomForestClassifier(30, random_state=0)),
+        (load_breast_cancer, LogisticRegression(max_iter=500)),
+    ):
+        x, y = load(return_X_y=True)
+        x = StandardScaler().fit_transform(x)
+        yield model.fit(x[20:], y[20:]), x[20:], x[:20]
+
+
+def test_few_changes_one_column_wherever_a_value_of_the_training_rows_is_enough():
+    for model, train, rows in _cases():
+        e = CounterfactualExplainer(model, search=SearchConfig.few(), features=Features(decimals=None)).fit(train)
+        found = e.explain(rows, progress=False)
+        for row, changes, cost in zip(rows, found.n_changes, found.objective, strict=True):
+            tried = np.repeat(row[None], train.size, axis=0)
+            column = np.tile(np.arange(train.shape[1]), len(train))
+            tried[np.arange(len(tried)), column] = train.ravel()
+            step = np.abs(train.ravel() - row[column]) / train.std(axis=0)[column]
+            other = model.predict(tried) != model.predict(row[None])
+            if other.any() and changes > 1:
+                assert cost <= 12 + (0.1 * step + step**2)[other].min() + 1e-6
+
+
+def test_few_changes_no_more_columns_than_the_default_and_close():
+    for model, train, rows in _cases():
+        changes = [
+            CounterfactualExplainer(model, search=search).fit(train).explain(rows, progress=False).n_changes
+            for search in (SearchConfig.few(), SearchConfig(), SearchConfig.close())
+        ]
+        assert (changes[0] <= changes[1]).all()
+        assert (changes[0] <= changes[2]).all()
