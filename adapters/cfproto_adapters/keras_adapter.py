@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +14,11 @@ from cfproto_adapters.files import KERAS
 from cfproto_adapters.torch_adapter import TorchNetwork, one_tensor
 from cfproto_plugin import AdapterSpec, hookimpl
 from cfproto_plugin.errors import ModelError
-from cfproto_plugin.helpers import Meaning, Network, NetworkAdapter, Output
+from cfproto_plugin.helpers import Meaning, NetworkAdapter, Output, ScoreReader
 from cfproto_plugin.protocols import Pullback
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from cfproto_plugin.protocols import Array, Role
 
@@ -43,13 +45,30 @@ class KerasAdapter(NetworkAdapter):
     """A functional, sequential or subclassed model with one input and one output, called with training=False.
 
     A subclassed model that was never called is built by the first rows. For `output` see `NetworkAdapter`.
+
+    The answers are those of `model(x, training=False)`, whose weights may change at any time. On TensorFlow it is
+    compiled, and compiled again after an attribute of the model or of one of its layers was replaced. What a `call`
+    method reads elsewhere, such as a global name or an item of a list, stays as it was: adapt the model again.
     """
 
     def __init__(self, model: Any, *, role: Role = "classifier", output: Output = "auto") -> None:
-        super().__init__(_network(model), role=role, output=output)
+        self._net = _network(model)
+        self._output, self._changes = output, 0
+        super().__init__(self._net, role=role, output=output)
+
+    def session(self) -> AbstractContextManager[None]:
+        """Look for changes of the model at the beginning and at predictions, not at every gradient."""
+        return self._net.session() if isinstance(self._net, TensorFlowNetwork) else nullcontext()
+
+    def _meaning(self, x: Array) -> Meaning:
+        """Decide anew after a change of the model."""
+        changes = self._net.changes if isinstance(self._net, TensorFlowNetwork) else 0
+        if self._changes != changes:
+            self._reader, self._changes = ScoreReader(self._net.name, self._output), changes
+        return super()._meaning(x)
 
 
-def _network(model: Any) -> Network:
+def _network(model: Any) -> TensorFlowNetwork | TorchBackendNetwork:
     import keras
 
     for side in ("inputs", "outputs"):
@@ -76,6 +95,8 @@ class TensorFlowNetwork:
     The gradient runs the forward pass again inside its graph: cheaper by far than an eager tape that keeps it. A search
     often pulls the same cotangent back at every step: after two that are equal, one function, both(x, cotangent),
     computes scores and gradient together, and the gradient is used if the next cotangent is equal too.
+
+    changes: how often the functions were dropped because the model had changed in more than its weights.
     """
 
     def __init__(self, model: Any) -> None:
@@ -87,19 +108,36 @@ class TensorFlowNetwork:
         inputs = getattr(model, "inputs", None)
         self._dtype = np.dtype(tf.as_dtype(inputs[0].dtype if inputs else model.input_dtype).as_numpy_dtype)
         self._compiled: dict[tuple[str, tuple[int, ...]], Any] = {}
+        self._seen: list[tuple[Any, tuple[Any, ...]]] = []  # the layers as they were then, see `_layers`
+        self._sessions = self.changes = 0
         self._last: Array | None = None  # the cotangent that was pulled back last
         self._likely: Array | None = None  # the same if the one before was equal
 
     def __getstate__(self) -> dict[str, Any]:
         """Compiled functions cannot be pickled and are made again when needed."""
-        return {**self.__dict__, "_compiled": {}, "_last": None, "_likely": None}
+        return {**self.__dict__, "_compiled": {}, "_seen": [], "_sessions": 0, "_last": None, "_likely": None}
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """Gradients inside are those of the model as it is at the beginning, or at a later prediction."""
+        self._drop_outdated()
+        with _making:
+            self._sessions += 1
+        try:
+            yield
+        finally:
+            with _making:
+                self._sessions -= 1
 
     def forward(self, x: Array) -> Array:
+        self._drop_outdated()
         return self._run("scores", x, self._place(x))[0]
 
     def vjp(self, x: Array) -> tuple[Array, Pullback]:
         import tensorflow as tf
 
+        if not self._sessions:
+            self._drop_outdated()
         rows = self._place(x)
         likely, ready = self._likely, None
         if likely is not None and len(likely) == len(x):
@@ -147,9 +185,22 @@ class TensorFlowNetwork:
         function = self._compiled.get((name, shape))
         if function is None:
             with _making:
+                self._drop_outdated()
                 function = self._compiled.get((name, shape)) or self._compile(name, shape)
                 self._compiled[name, shape] = function
+                self._seen = _layers(self._model)
         return function
+
+    def _drop_outdated(self) -> None:
+        """Drop the compiled functions if the model has changed in more than its weights."""
+        if self._is_outdated():
+            with _making:
+                if self._is_outdated():  # and no other thread is at it
+                    self._compiled, self._last, self._likely = {}, None, None
+                    self.changes += 1
+
+    def _is_outdated(self) -> bool:
+        return bool(self._compiled) and not _are_same(self._seen, self._model)
 
     def _compile(self, name: str, shape: tuple[int, ...]) -> Any:
         import tensorflow as tf
@@ -158,7 +209,7 @@ class TensorFlowNetwork:
         _build(self._model, tf.zeros([1, *shape], self._dtype))
         if name == "scores":
             return _traced(self._scores, rows)
-        like = self._compiled["scores", shape].outputs[0]
+        like = self._function("scores", shape).outputs[0]
         function = self._gradient if name == "gradient" else self._both
         return _traced(function, rows, tf.TensorSpec(like.shape, like.dtype))
 
@@ -214,6 +265,20 @@ def _call(model: Any, rows: Any) -> Any:
     structure = getattr(model, "input", None)
     nested = isinstance(structure, list | tuple | dict)
     return one_tensor(model(keras.tree.pack_sequence_as(structure, [rows]) if nested else rows, training=False))
+
+
+def _layers(model: Any) -> list[tuple[Any, tuple[Any, ...]]]:
+    """The model and all layers in it, each with the values of its attributes: weights are variables, which stay."""
+    return [(layer, tuple(vars(layer).values())) for layer in model._flatten_layers()]  # noqa: SLF001 no public name
+
+
+def _are_same(seen: list[tuple[Any, tuple[Any, ...]]], model: Any) -> bool:
+    """Whether `_layers` would find the very same objects."""
+    layers = model._flatten_layers()  # noqa: SLF001
+    return len(seen) == len(layers) and all(
+        old is layer and len(values) == len(vars(layer)) and all(map(is_, values, vars(layer).values()))
+        for (old, values), layer in zip(seen, layers, strict=True)
+    )
 
 
 def _equal(a: Array, b: Array | None) -> bool:

@@ -37,9 +37,10 @@ comparison lacks.
   50) or a random forest (100 trees). There are {cases} cases: {models}.
   Of the {tables} tables {texts} have text columns; those of more than 7,500 rows are cut to a random 7,500.{missing}
   The split (seed {seed}) had no part in choosing a constant.
-- **The same for everyone.** Most peers take numbers only, so every table is one standardised matrix: a text column its
-  codes in alphabetical order, a missing number the median. A code is a number like any other here, for ours too, and an
-  answer may lie between two codes. The same fifty held-back rows of every case are explained by every tool.
+- **The same for everyone.** Each tool takes text columns in its own way, or not at all, so everyone gets numbers: a
+  text column its codes in alphabetical order, a missing number the median. A code is a number like any other here, for
+  ours too, and an answer may lie between two codes. The same fifty held-back rows of every case are explained by every
+  tool.
 - **What each tool is given.** treecf reads the trees, and so does ours. NICE, DiCE and alibi get the model as a
   function from rows to probabilities; `close, function` is ours with that function and nothing else.
 - **Lines of ours.** The default and the four presets; `few with floors` is `SearchConfig(few_changes=3)`: few columns

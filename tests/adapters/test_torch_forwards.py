@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 
 import numpy as np
@@ -473,6 +474,26 @@ def test_patched_functions_of_pytorch_leave_everything_to_the_module(place, name
     model, original = module(with_functions), getattr(place, name)
     assert read(model) is not None
     monkeypatch.setattr(place, name, lambda *args, **options: original(*args, **options).clamp(max=6))
+    assert read(model) is None
+
+
+@pytest.mark.parametrize("kind", [nn.Linear, nn.ReLU, nn.BatchNorm1d, nn.Sequential])
+def test_wrapped_forward_of_a_stock_layer_leaves_everything_to_the_module(kind, monkeypatch):
+    model, original = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 3)), kind.forward
+    assert read(model) is not None
+
+    @functools.wraps(original)
+    def clipped(self, x):
+        return original(self, x).clamp(max=5)
+
+    for wrapped in (clipped, torch.no_grad()(original)):
+        monkeypatch.setattr(kind, "forward", wrapped)
+        assert read(model) is None
+
+
+def test_wrapped_functions_of_pytorch_leave_everything_to_the_module(monkeypatch):
+    model, original = module(with_functions), F.relu
+    monkeypatch.setattr(F, "relu", functools.wraps(original)(lambda x: original(x).clamp(max=5)))
     assert read(model) is None
 
 

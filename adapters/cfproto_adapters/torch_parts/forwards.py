@@ -37,9 +37,10 @@ def is_genuine(name: str, function: Any) -> bool:
     """Whether a function of PyTorch is the one that came with it, and nobody has put another in its place."""
     import torch
 
-    code = getattr(function, "__code__", None)
-    own = type(function) in _COMPILED or (code and str(code.co_filename).startswith(str(torch.__path__[0])))
-    return bool(own) and getattr(function, "__name__", None) == name
+    if type(function) in _COMPILED:
+        return bool(function.__name__ == name)
+    code = getattr(function, "__code__", None)  # functools.wraps copies names and modules, never the code
+    return code is not None and code.co_name == name and str(code.co_filename).startswith(str(torch.__path__[0]))
 
 
 def steps_of(model: Any, columns: int) -> list[Step]:
@@ -71,7 +72,8 @@ def is_changed(module: Any) -> bool:
 
 def is_stock(module: Any) -> bool:
     """Whether the forward method of a module is PyTorch's own."""
-    return str(getattr(type(module).forward, "__module__", "")).startswith("torch.nn.modules.")
+    forward = type(module).forward
+    return str(forward.__module__).startswith("torch.nn.modules.") and is_genuine("forward", forward)
 
 
 class _Run:
