@@ -51,8 +51,8 @@ comparison lacks.
 - **Times.** `ms alone`: processor time of a row in a call of its own, the first not counted. `ms in fifty`: that of one
   call with all fifty rows, after a first call with two, divided by fifty. NICE, DiCE and alibi explain one row at a
   time: their `ms in fifty` is their `ms alone`. Ours is asked the first {alone} rows alone, for their time; its answers
-  are those of the call with fifty, the same in {same} rows. All on one thread, on a machine that other work shared;
-  ours, NICE and treecf were asked one after the other, DiCE and alibi at other times.
+  are those of the call with fifty, the same in {same} rows. All on one thread, on a machine that other work
+  shared; ours, NICE and treecf were asked within two hours, DiCE and alibi at other times.
 - **Measures.** `coverage`: rows asked to which the model gives another class after the change. `columns` changed,
   `L1`, `EN` = 0.1·L1 + L2 in standard deviations. `5NN`: mean distance to the five nearest training rows that the model
   gives the new class. `IM1`: error of an autoencoder of the new class divided by that of the old one, small networks
