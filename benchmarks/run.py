@@ -22,6 +22,7 @@ import complete
 import constants
 import encoder
 import fitting
+import functions
 import many_rows
 import million
 import network
@@ -41,6 +42,7 @@ BENCHMARKS = {
     "passes": passes,
     "network": network,
     "trees": trees,
+    "functions": functions,
     "adult": adult,
     "complete": complete,
     "encoder": encoder,
