@@ -1,6 +1,6 @@
 """The driver: from rows to verified counterfactuals.
 
-    search -> polish -> fall back where nothing was found -> polish -> confirm
+    search -> polish -> fewer changes where each costs much -> fall back where nothing was found -> polish -> confirm
 
 Methods yield candidates and refining returns them; only the driver writes the incumbents. When the time is spent the
 model refuses further questions (`OutOfTimeError`), and the driver goes on to the last one: what was found, and training
@@ -191,7 +191,7 @@ class _Driver:
     def shorten(self) -> None:
         """Try fewer changes than the answers have, where each costs much, and polish what that finds."""
         task = self.judge.task
-        if not self.guide.plan.polish or (task.config.few_changes or 0.0) < task.tuning.dear or self.judge.theta:
+        if not self.guide.plan.polish or (task.config.few_changes or 0.0) < task.tuning.high_price or self.judge.theta:
             return
         changes = count_changed(self.incumbents.table, task.rows.table)
         rows = np.flatnonzero(self.incumbents.found() & (changes > 1))
