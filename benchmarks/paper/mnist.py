@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -103,13 +103,10 @@ class Experiment:
             "prototype": steepest(lambda y: 200 * (nets.encoder(y) - goal).square().sum(), x),
         }
 
-    def find(
-        self, settings: tuple[Setting, ...], chunks: int | None = None, deadline: float = np.inf, **other: int
-    ) -> dict[str, Found]:
-        """Search what is not there yet. other: what is different from the size of the experiment."""
-        numbers = range(self.size.chunks if chunks is None else chunks)
-        size = replace(self.size, **other)
-        return run(lambda: self.searches, self.store, settings, numbers, self.test, size, deadline)
+    def find(self, settings: tuple[Setting, ...], chunks: Sequence[int] | None = None) -> dict[str, Found]:
+        """Search what is not there yet, of these chunks or of all."""
+        numbers = range(self.size.chunks) if chunks is None else chunks
+        return run(lambda: self.searches, self.store, settings, numbers, self.test, self.size)
 
     def has(self, setting: Setting, chunk: int = 0) -> bool:
         """Whether the store has what a setting found for a chunk."""

@@ -5,8 +5,9 @@ with at least 50 counterfactuals of every loss, samples of one size are drawn 10
 from the test images of the class, and RelMulti and RelPSI are run on the 256 activations before the softmax; then the
 same across all classes. Uses the searches of the main experiment and goes on with more images: `--per-class 540` is
 the paper's 5,400 per loss, some six hours on one core. `--hours 3` begins no new chunk of 50 images after three hours
-and reports on what is there; the same command then goes on. Writes benchmarks/results/paper/mnist_comparison.csv and
-docs/paper-mnist-comparison.md with its picture.
+and reports on what is there; the same command then goes on, elsewhere too: the activations of every chunk are a
+committed file below benchmarks/results/paper/mnist_activations. Writes benchmarks/results/paper/mnist_comparison.csv
+and docs/paper-mnist-comparison.md with its picture.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ import mnist
 import numpy as np
 import torch
 from common import Places, about, markdown, write_csv, write_page
-from mnist_networks import DIGITS, apply, before_softmax
-from mnist_searches import LOSSES, Found, Size
+from mnist_activations import Fitting, fitting, real_features
+from mnist_networks import DIGITS
+from mnist_searches import Size
 from store import Store
 
 from cfproto_plugin.metrics import rel_multi, rel_psi
@@ -59,22 +61,9 @@ often the loss was the best of the six. *Rejected*: how often it was declared wo
 counterfactuals and test images of all classes together, at most {most} a sample."""
 
 
-def features(of: mnist.Experiment, found: Mapping[str, Found]) -> tuple[dict[str, Any], Any]:
-    """The activations of the counterfactuals of every loss, and of the test images."""
-    model = before_softmax(of.networks.classifier)
-    return {name: apply(model, part.x[part.valid]) for name, part in found.items()}, apply(model, of.test[0])
-
-
-def counts(found: Mapping[str, Found]) -> dict[str, list[int]]:
+def counts(found: Mapping[str, Fitting]) -> dict[str, list[int]]:
     """How many counterfactuals of each class every loss has."""
-    return {name: [int((part.counterfactual_class == digit).sum()) for digit in DIGITS] for name, part in found.items()}
-
-
-def confidence(of: mnist.Experiment, found: Found) -> float:
-    """The mean probability that the classifier gives the new class of counterfactuals."""
-    good = found.taken(found.valid)
-    proba = apply(of.networks.classifier, good.x)
-    return float(proba[np.arange(len(proba)), good.counterfactual_class].mean()) if len(proba) else float("nan")
+    return {name: [int((part.label == digit).sum()) for digit in DIGITS] for name, part in found.items()}
 
 
 def rates(samples: Mapping[str, Any], real: Any, size: int, resamples: int, seed: int) -> list[dict[str, Any]]:
@@ -93,14 +82,19 @@ def rates(samples: Mapping[str, Any], real: Any, size: int, resamples: int, seed
     ]
 
 
-def compare(of: mnist.Experiment, found: Mapping[str, Found], fewest: int, resamples: int) -> list[dict[str, Any]]:
-    """The rates of every class that has enough counterfactuals, the largest sample first, then of all classes."""
-    made, real = features(of, found)
-    y = of.test[1]
+def compare(
+    found: Mapping[str, Fitting], real: np.ndarray, y: np.ndarray, fewest: int, resamples: int
+) -> list[dict[str, Any]]:
+    """The rates of every class that has enough counterfactuals, the largest sample first, then of all classes.
+
+    real: activations (n, 256) of the test images; y: their labels (n,).
+    """
     lines = []
     for digit in (*DIGITS, EVERY):
-        new = {name: part.counterfactual_class[part.valid] for name, part in found.items()}
-        mine = {name: rows if digit == EVERY else rows[new[name] == digit] for name, rows in made.items()}
+        mine = {
+            name: part.features if digit == EVERY else part.features[part.label == digit]
+            for name, part in found.items()
+        }
         least = min(map(len, mine.values()))
         if least < fewest:
             continue
@@ -137,13 +131,14 @@ def main(places: Places, size: Size, fewest: int = FEWEST, resamples: int = RESA
     """Search what is not there yet, compare, and write the results and the page."""
     torch.set_num_threads(1)
     of = mnist.Experiment(size, Store(places.cache))
-    found = of.find(LOSSES, deadline=time.monotonic() + 3600 * hours)
-    images = len(found["A"].index)
-    lines = compare(of, found, fewest, resamples)
+    store = Store(places.results / "mnist_activations", compressed=True)
+    found = fitting(of, store, deadline=time.monotonic() + 3600 * hours)
+    images = found["A"].images
+    lines = compare(found, real_features(of), of.test[1], fewest, resamples)
     parts = [
         TEXT.format(resamples=resamples, fewest=fewest, most=MOST),
         "## Counterfactuals per class",
-        _count_table(of, found),
+        _count_table(found),
     ]
     if lines:
         write_csv(places.results / "mnist_comparison.csv", lines)
@@ -155,14 +150,14 @@ def main(places: Places, size: Size, fewest: int = FEWEST, resamples: int = RESA
         parts.append(f"No class has {fewest} counterfactuals of every loss: run more chunks of images.")
     write_page(
         places.docs / "paper-mnist-comparison.md",
-        [*parts, about(f"{COMMAND} --per-class {images // len(DIGITS)} --fewest {fewest}", of.store.seconds)],
+        [*parts, about(f"{COMMAND} --per-class {images // len(DIGITS)} --fewest {fewest}", store.seconds)],
     )
 
 
-def _count_table(of: mnist.Experiment, found: Mapping[str, Found]) -> str:
+def _count_table(found: Mapping[str, Fitting]) -> str:
     """How many there are of each class, and how sure the classifier is of them."""
     body = [
-        [name, str(sum(line)), *map(str, line), f"{confidence(of, found[name]):.2f}"]
+        [name, str(sum(line)), *map(str, line), f"{found[name].proba.mean():.2f}" if sum(line) else ""]
         for name, line in counts(found).items()
     ]
     return markdown(["loss", "total", *map(str, DIGITS), "mean p of the new class"], body)

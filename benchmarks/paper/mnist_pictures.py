@@ -29,7 +29,7 @@ def grid(
     copies: Sequence[int] = WITH_COPIES,
 ) -> None:
     """A column for the original and every setting; below the digits `copies` what AE makes of them."""
-    found = of.find(settings, chunks=1)
+    found = of.find(settings, chunks=(0,))
     x, y = of.test
     rows: list[list[tuple[np.ndarray | None, str]]] = []
     first = next(iter(found.values()))
@@ -45,7 +45,7 @@ def grid(
 
 def reconstructions(of: Experiment, file: Path) -> None:
     """The original, a counterfactual x of A and of C, and AE_new(x), AE_old(x), AE(x): what IM1 and IM2 see."""
-    found = of.find((LOSSES[0], LOSSES[2]), chunks=1)
+    found = of.find((LOSSES[0], LOSSES[2]), chunks=(0,))
     both = np.flatnonzero(np.logical_and.reduce([part.valid for part in found.values()]))
     nets, rows = of.networks, []
     for loss, part in found.items():
@@ -65,7 +65,7 @@ def failure_and_success(of: Experiment, file: Path) -> None:
     Chosen among the images of the first chunk that both losses found and whose counterfactual of B is better
     reconstructed by the autoencoder of the old class (IM1 above 1): the one with the largest fall of IM1 from B to D.
     """
-    found = of.find((LOSSES[1], LOSSES[3]), chunks=1)
+    found = of.find((LOSSES[1], LOSSES[3]), chunks=(0,))
     parts = {name: (part, _ratios(of, part)) for name, part in found.items()}
     fall = parts["B"][1] - parts["D"][1]
     rank = np.where(np.isnan(fall), -np.inf, np.where(parts["B"][1] > 1, fall, fall - 1e3))

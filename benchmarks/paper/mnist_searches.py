@@ -242,12 +242,8 @@ def run(
     chunks: Sequence[int],
     test: tuple[np.ndarray, np.ndarray],
     size: Size,
-    deadline: float = np.inf,
 ) -> dict[str, Found]:
-    """What every setting found for the images of the chunks; all settings of one chunk before the next chunk.
-
-    deadline: by time.monotonic; a chunk that is not there yet is not begun after it, and the results end before it.
-    """
+    """What every setting found for the images of the chunks; all settings of one chunk before the next chunk."""
     x, y = test
     found: dict[str, list[Found]] = {setting.name: [] for setting in settings}
 
@@ -256,10 +252,6 @@ def run(
         return made.arrays()
 
     for chunk, setting in (bar := tqdm(list(product(chunks, settings)), disable=None)):
-        if setting == settings[0] and chunk != chunks[0] and time.monotonic() > deadline:
-            there = (store.has(each.place(size, chunk), each.about(size)) for each in settings)
-            if not all(there):
-                break
         bar.set_description(f"{setting.name}, chunk {chunk}")
         index = rows_of_chunk(y, chunk, size)
         kept = store.get(setting.place(size, chunk), setting.about(size), partial(solve, setting, index))

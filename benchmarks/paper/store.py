@@ -16,8 +16,9 @@ Arrays = dict[str, Any]
 class Store:
     """A folder of .npz files. What was made with other settings is made again."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, compressed: bool = False) -> None:
         self.folder = folder
+        self._save = np.savez_compressed if compressed else np.savez
         self._seconds: dict[str, float] = {}
 
     @property
@@ -52,11 +53,10 @@ class Store:
                 return None
             return {key: kept[key] for key in kept if key != "__about__"}, about["seconds"]
 
-    @staticmethod
-    def _write(file: Path, arrays: Arrays) -> None:
+    def _write(self, file: Path, arrays: Arrays) -> None:
         """All or nothing: a run that is stopped here leaves no half file behind."""
         file.parent.mkdir(parents=True, exist_ok=True)
         part = file.with_suffix(".part")
         with part.open("wb") as out:
-            np.savez(out, **arrays)
+            self._save(out, **arrays)
         part.replace(file)

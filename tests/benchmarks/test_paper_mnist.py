@@ -25,6 +25,7 @@ NAMES = (
     "mnist",
     "mnist_sweep",
     "mnist_black_box",
+    "mnist_activations",
     "mnist_comparison",
     "mnist_encoder",
 )
@@ -106,14 +107,27 @@ def test_networks_of_other_seeds_get_the_same_images(bench):
     np.testing.assert_array_equal(one, two)
 
 
-def test_a_run_of_limited_time_ends_with_whole_chunks_and_goes_on_later(bench, experiment, tmp_path):
-    e = bench.mnist_searches.Setting("E", "E")
-    of = replace(experiment, store=bench.store.Store(tmp_path), size=replace(experiment.size, chunks=3))
+def test_a_comparison_of_limited_time_ends_with_whole_chunks_and_goes_on_later(
+    bench, experiment, tmp_path, monkeypatch
+):
+    of = replace(experiment, store=bench.store.Store(tmp_path / "cache"), size=replace(experiment.size, chunks=3))
     for name in ("networks", "labels", "searches", "train", "test"):
         of.__dict__[name] = getattr(experiment, name)
-    assert len(of.find((e,), deadline=0.0)["E"].index) == 10
-    assert len(of.find((e,), chunks=2)["E"].index) == 20
-    assert len(of.find((e,), deadline=0.0)["E"].index) == 20
+    fitting, kept = bench.mnist_activations.fitting, bench.store.Store(tmp_path / "kept", compressed=True)
+    first = fitting(of, kept, deadline=0.0)
+    assert {part.images for part in first.values()} == {10 * of.size.per_class}
+    whole = fitting(of, kept)
+    assert {part.images for part in whole.values()} == {30 * of.size.per_class}
+
+    def forbidden(*_args, **_kwargs):
+        raise AssertionError
+
+    monkeypatch.setattr(bench.mnist.Experiment, "find", forbidden)
+    again = fitting(of, bench.store.Store(tmp_path / "kept", compressed=True), deadline=0.0)
+    for loss, part in again.items():
+        np.testing.assert_array_equal(part.features, whole[loss].features)
+        np.testing.assert_array_equal(part.label, whole[loss].label)
+        assert len(part.proba) == len(part.label) >= len(first[loss].label)
 
 
 def test_a_small_run_does_not_take_away_from_what_a_large_one_left_on_record(bench, tmp_path):
