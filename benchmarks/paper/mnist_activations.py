@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 
 import numpy as np
 from mnist import Experiment
@@ -28,7 +29,7 @@ class Fitting:
 
 
 def fitting(of: Experiment, store: Store, deadline: float = np.inf) -> dict[str, Fitting]:
-    """By loss; what is not in the store is searched.
+    """By loss; what is not in the store is searched, and what is in it beyond the size that was asked for is taken too.
 
     deadline: by time.monotonic; a chunk that is not there yet is not begun after it, but for the first.
     """
@@ -39,9 +40,10 @@ def fitting(of: Experiment, store: Store, deadline: float = np.inf) -> dict[str,
         "seeds": [of.size.seed, of.size.images],
     }
     parts: list[Arrays] = []
-    for chunk in range(of.size.chunks):
+    for chunk in count():
         name = f"seed{of.size.seed}/{chunk:03d}"
-        if parts and time.monotonic() > deadline and not store.has(name, settings):
+        enough = chunk >= of.size.chunks or (parts and time.monotonic() > deadline)
+        if enough and not store.has(name, settings):
             break
         parts.append(store.get(name, settings, partial(_of_chunk, of, chunk)))
     return {loss.name: _joined(loss.name, parts, of.size.per_class) for loss in LOSSES}

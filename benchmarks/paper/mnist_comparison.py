@@ -6,8 +6,8 @@ from the test images of the class, and RelMulti and RelPSI are run on the 256 ac
 same across all classes. Uses the searches of the main experiment and goes on with more images: `--per-class 540` is
 the paper's 5,400 per loss, some six hours on one core. `--hours 3` begins no new chunk of 50 images after three hours
 and reports on what is there; the same command then goes on, elsewhere too: the activations of every chunk are a
-committed file below benchmarks/results/paper/mnist_activations. Writes benchmarks/results/paper/mnist_comparison.csv
-and docs/paper-mnist-comparison.md with its picture.
+committed file below benchmarks/results/paper/mnist_activations, and a smaller run reports all that are there. Writes
+benchmarks/results/paper/mnist_comparison.csv and docs/paper-mnist-comparison.md with its picture.
 """
 
 from __future__ import annotations
