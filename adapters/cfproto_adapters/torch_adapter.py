@@ -20,7 +20,7 @@ from cfproto_plugin.protocols import Pullback
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cfproto_adapters.torch_parts.dense import DenseChain
+    from cfproto_adapters.torch_parts.dense import DenseNetwork
     from cfproto_plugin.protocols import Array, Role
 
 MEANINGS: dict[str, Meaning] = {
@@ -35,7 +35,7 @@ PASSING = frozenset(
     ["Add", "Alias", "Clone", "ReshapeAlias", "Select", "Slice", "Squeeze", "ToCopy", "Unsqueeze", "UnsafeView", "View"]
 )
 
-_TRIED_ROWS = 64  # on which a chain has to agree with its module
+_TRIED_ROWS = 64  # on which what was read has to agree with the module
 
 _modes = threading.Lock()
 _NOTHING_SWITCHED: AbstractContextManager[list[Any]] = nullcontext([])
@@ -72,7 +72,7 @@ class _Settled:
 
     modules: list[Any]  # all of the model
     first: Any  # its first floating parameter or buffer
-    chain: DenseChain | None = None  # computes its gradients, if it is a small dense network
+    dense: DenseNetwork | None = None  # computes its gradients, if it is a small dense network
     is_read: bool = False  # whether that is known
 
 
@@ -115,17 +115,20 @@ class TorchNetwork:
         if settled is not None:
             if not settled.is_read and x.ndim == 2 and len(x):  # noqa: PLR2004
                 self._read(settled, x[:_TRIED_ROWS])
-            if settled.chain is not None and settled.chain.takes(x):
-                return settled.chain.vjp(x)
+            if settled.dense is not None and settled.dense.takes(x):
+                return settled.dense.vjp(x)
         return self._vjp(x)
 
     def _read(self, settled: _Settled, x: Array) -> None:
-        """Read the model as a chain at the first rows (n, columns) of a session; keep it if both agree on them."""
-        from cfproto_adapters.torch_parts.dense import dense_chain
+        """Read the model as a graph at the first rows (n, columns) of a session; keep it if both agree on them."""
+        from cfproto_adapters.torch_parts.dense import dense_network
 
-        chain = dense_chain(self._model, x.shape[1])
-        if chain is not None and chain.takes(x) and chain.agrees(x, *self._vjp(x)):
-            settled.chain = chain
+        dense = dense_network(self._model, x.shape[1])
+        try:
+            if dense is not None and dense.takes(x) and dense.agrees(x, *self._vjp(x)):
+                settled.dense = dense
+        except Exception:  # noqa: BLE001 of the module, which raises it again when it is asked
+            settled.dense = None
         settled.is_read = True
 
     def _vjp(self, x: Array) -> tuple[Array, Pullback]:

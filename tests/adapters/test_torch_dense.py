@@ -22,9 +22,9 @@ def network(torch, *last, dtype=None):
 
 
 def read(model, columns=4):
-    from cfproto_adapters.torch_parts.dense import dense_chain
+    from cfproto_adapters.torch_parts.dense import dense_network
 
-    return dense_chain(model.eval(), columns)
+    return dense_network(model.eval(), columns)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

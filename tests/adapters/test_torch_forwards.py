@@ -24,9 +24,9 @@ CALLS = 0
 
 
 def read(model, columns=4):
-    from cfproto_adapters.torch_parts.dense import dense_chain
+    from cfproto_adapters.torch_parts.dense import dense_network
 
-    return dense_chain(model.eval(), columns)
+    return dense_network(model.eval(), columns)
 
 
 def module(forward, **parts):
@@ -127,6 +127,83 @@ def with_torch_imported_around_it():
     return forward
 
 
+def residual(self, x):
+    h = self.a(x)
+    return self.b(F.relu(h) + h)
+
+
+def scaled(self, x):
+    return self.b(self.a(x / 2))
+
+
+def earlier(self, x):
+    h = self.b(self.a(x))
+    self.act(h + 1)
+    return h
+
+
+def residual_in_place(self, x):
+    h = self.a(x)
+    out = self.square(F.relu(h))
+    out += h
+    return self.b(self.act(out))
+
+
+def several_residuals(self, x):
+    h = self.a(x)
+    for _ in range(3):
+        h = h + self.square(self.act(self.norm(h))) * 0.5
+    return self.b(h)
+
+
+def concatenated(self, x):
+    h = self.a(x)
+    return self.wide(torch.cat([x, h, torch.tanh(h)], dim=1))
+
+
+def gated(self, x):
+    h, gate = self.a(x).chunk(2, dim=1)
+    return self.small(h * torch.sigmoid(gate))
+
+
+def highway(self, x):
+    h = self.a(x)
+    t = torch.sigmoid(self.square(h))
+    return self.b(t * torch.tanh(h) + (1 - t) * h)
+
+
+def weighed_by_one_column(self, x):
+    h = self.a(x)
+    return self.b(torch.sigmoid(self.one(h)) * h - self.one(h))
+
+
+def sliced(self, x):
+    h = self.a(x)
+    return self.b(torch.cat((h[:, 3:], h[:, : h.shape[1] // 2]), -1) + torch.mul(h, h[:, ::2][:, 1:2]))
+
+
+def with_numbers(self, x):
+    h = -self.a((x - 1) / 2)
+    return self.b(torch.add(2 - h, 3).mul(h * 0.1)) * 2
+
+
+def in_place_between(self, x):
+    h = self.a(x)
+    g = h * 2
+    h = F.relu(h, inplace=True)
+    return self.b(h - g)
+
+
+def summed_with_itself(self, x):
+    h = self.a(x)
+    return self.b(h + h * h)
+
+
+def none_asked_for(self, x, mask=None):
+    is_masked = mask is not None
+    return self.b(self.a(x) if not is_masked else x)
+
+
 def head(self, x):
     return self.b(torch.tanh(x))
 
@@ -142,7 +219,10 @@ def readable():
     looped.norm = nn.Identity()
     plain = nn.BatchNorm1d(6, affine=False)
     layers = [nn.Linear(4, 6), nn.BatchNorm1d(6), nn.LeakyReLU(), nn.Dropout(0.5), nn.Flatten(), nn.Linear(6, 3)]
-    return {
+    joins = [several_residuals, concatenated, gated, highway, weighed_by_one_column, sliced, with_numbers]
+    joins += [residual, residual_in_place, scaled, earlier, in_place_between, summed_with_itself, none_asked_for]
+    parts = {"square": nn.Linear(6, 6), "wide": nn.Linear(16, 3), "small": nn.Linear(3, 3), "one": nn.Linear(6, 1)}
+    return {forward.__name__: module(forward, act=nn.ReLU(inplace=True), **parts) for forward in joins} | {
         "optional layer": module(with_an_optional_layer),
         "optional layer that is not there": module(with_an_optional_layer, norm=None),
         "several arguments": module(with_several_arguments),
@@ -181,16 +261,11 @@ def test_what_is_read_gives_the_scores_and_gradients_of_autograd(name, dtype):
     with adapter.session():
         found, pull = adapter.vjp(rows)
         gradient = pull(SEED)
-        assert adapter._network._settled.chain is not None
+        assert adapter._network._settled.dense is not None
     assert model.training
     tolerance = 1e-12 if dtype == "float64" else 1e-5
     assert found == pytest.approx(y, abs=tolerance)
     assert gradient == pytest.approx(expected, abs=tolerance)
-
-
-def residual(self, x):
-    h = self.a(x)
-    return self.b(F.relu(h) + h)
 
 
 def in_place_aside(self, x):
@@ -291,10 +366,6 @@ def all_flat(self, x):
     return self.b(self.a(x.flatten().view(-1, 4)))
 
 
-def scaled(self, x):
-    return self.b(self.a(x / 2))
-
-
 def shifted_by_a_buffer(self, x):
     return self.b(self.a(x - self.shift))
 
@@ -305,12 +376,6 @@ def several(self, x):
 
 def named(self, x):
     return {"logits": self.b(self.a(x))}
-
-
-def earlier(self, x):
-    h = self.a(x)
-    self.b(h)
-    return h
 
 
 def branch_on_a_text(self, x):
@@ -353,6 +418,108 @@ def with_weights(self, x):
 
 def many_inputs(self, x, y):
     return self.b(self.a(x + y))
+
+
+def in_place_sum_aside(self, x):
+    h = g = self.a(x)
+    h += x[:, :1]
+    return self.b(g)
+
+
+def in_place_in_a_slice(self, x):
+    h = self.a(x)
+    half = h[:, :3]
+    half *= 2
+    return self.b(h)
+
+
+def in_place_under_a_view(self, x):
+    h = self.a(x)
+    same = h.reshape(-1, 6)
+    F.relu(self.norm(h), inplace=True)
+    F.relu(h, inplace=True)
+    return self.b(same)
+
+
+def in_place_by_a_layer(self, x):
+    h = self.a(x)
+    return self.b(h + self.act(h))
+
+
+def in_place_behind_a_layer_that_does_nothing(self, x):
+    h = self.a(x)
+    return self.b(self.act(self.idle(h)) + h)
+
+
+def in_place_function(self, x):
+    return self.b(self.a(x).add_(1))
+
+
+def content_replaced(self, x):
+    h = self.a(x)
+    h.data = h.data * 2
+    return self.b(h)
+
+
+def one_column_without_its_axis(self, x):
+    h = self.a(x)
+    return self.b(h * h[:, 0])
+
+
+def one_row(self, x):
+    h = self.a(x)
+    return self.b(h + h[:1])
+
+
+def concatenated_rows(self, x):
+    h = self.a(x)
+    return self.b(torch.cat([h, h])[: len(x)])
+
+
+def divided_by_rows(self, x):
+    h = self.a(x)
+    return self.b(h / (h * h + 1))
+
+
+def columns_that_do_not_fit(self, x):
+    return self.b(self.a(x) + x)
+
+
+def by_an_infinite_number(self, x):
+    return self.b(self.a(x) * 1e400)
+
+
+def asking_whether_one_row(self, x):
+    one = x.shape[0] is self.one
+    return self.b(torch.relu(self.a(x)) if one else torch.tanh(self.a(x)))
+
+
+def asking_whether_one_row_inside(self, x):
+    layers = [torch.relu if each is self.one else torch.tanh for each in x.shape[:1]]
+    return self.b(layers[0](self.a(x)))
+
+
+def catching_inside(self, x):
+    def tried(h):
+        try:
+            return torch.exp(h)
+        except Exception:  # noqa: BLE001
+            return h
+
+    return self.b(tried(self.a(x)))
+
+
+def by_a_part_that_looks_up_names(self, x):
+    return self.b(self.part.a(x))
+
+
+class LooksUp(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.other = nn.Linear(4, 6), nn.Linear(4, 6)
+
+    def __getattr__(self, name):
+        return super().__getattr__("other" if name == "a" else name)
 
 
 def unreadable():
@@ -410,13 +577,21 @@ def unreadable():
     type(shadowed).b = staticmethod(torch.abs)
     untracked = module(with_norm_and_dropout, norm=nn.BatchNorm1d(6, track_running_stats=False))
     forwards = [
-        residual, in_place_aside, in_place_method, in_place_item, branch_on_data, branch_on_rows,
+        in_place_aside, in_place_method, in_place_item, branch_on_data, branch_on_rows,
         branch_on_number_of_rows, branch_on_chance, branch_on_chance_of_torch, counting_outside, default_that_counts,
         catching, without_gradient, detached, always_dropping, over_the_rows, implicit_axis, other_dtype,
-        rows_mixed_by_a_view, all_flat, scaled, several, named, earlier, by_a_helper, with_weights, many_inputs,
+        rows_mixed_by_a_view, all_flat, several, named, by_a_helper, with_weights, many_inputs,
         branch_on_a_text, branch_on_a_shape, layer_made_in_passing, replacing_weights, counting_in_its_class,
     ]  # fmt: skip
+    joins = [
+        in_place_sum_aside, in_place_in_a_slice, in_place_under_a_view, in_place_by_a_layer,
+        in_place_behind_a_layer_that_does_nothing, in_place_function, content_replaced, one_column_without_its_axis,
+        one_row, concatenated_rows, divided_by_rows, columns_that_do_not_fit, by_an_infinite_number,
+        asking_whether_one_row, asking_whether_one_row_inside, catching_inside, by_a_part_that_looks_up_names,
+    ]  # fmt: skip
+    parts = {"act": nn.ReLU(inplace=True), "idle": nn.Identity(), "one": 1, "part": LooksUp()}
     return {forward.__name__: module(forward) for forward in forwards} | {
+        **{forward.__name__: module(forward, **parts) for forward in joins},
         "counting": module(counting, calls=0),
         "counting in a list": module(counting_in_a_list, seen=[]),
         "closure": module(closing()),
@@ -463,12 +638,21 @@ def test_what_disagrees_with_the_module_on_its_rows_is_not_used(monkeypatch):
     monkeypatch.setattr(Tanh, "pull", lambda _self, g, _x, _y: g)
     with adapter.session():
         y, _ = adapter.vjp(ROWS.astype(np.float32))
-        assert adapter._network._settled.chain is None
+        assert adapter._network._settled.dense is None
         assert y == pytest.approx(adapter.predict(ROWS.astype(np.float32)), abs=1e-6)
 
 
 @pytest.mark.parametrize(
-    ("place", "name"), [(F, "linear"), (F, "relu"), (torch, "softmax"), (torch.Tensor, "tanh"), (nn.Module, "__call__")]
+    ("place", "name"),
+    [
+        (F, "linear"),
+        (F, "relu"),
+        (torch, "softmax"),
+        (torch, "cat"),
+        (torch.Tensor, "tanh"),
+        (torch.Tensor, "__mul__"),
+        (nn.Module, "__call__"),
+    ],
 )
 def test_patched_functions_of_pytorch_leave_everything_to_the_module(place, name, monkeypatch):
     model, original = module(with_functions), getattr(place, name)
@@ -507,7 +691,7 @@ def test_weights_and_statistics_that_change_are_followed():
             model.norm.running_var.mul_(4)
             model.norm.weight.add_(1)
         after = adapter.vjp(rows)[0]
-        assert adapter._network._settled.chain is not None
+        assert adapter._network._settled.dense is not None
         assert after == pytest.approx(adapter.predict(rows), abs=1e-5)
     assert np.abs(after - before).max() > 1e-3
     model.b = nn.Linear(6, 3)

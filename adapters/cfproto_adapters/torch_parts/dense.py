@@ -1,4 +1,4 @@
-"""Small dense networks of PyTorch as a chain of NumPy stages, whose gradients take a third of autograd's time.
+"""Small dense networks of PyTorch as NumPy stages, whose gradients take a third of autograd's time.
 
 Only what is certain is read: stock layers of exactly these types, without hooks, on the CPU. Everything else is left to
 the module itself, and so are all predictions.
@@ -7,34 +7,38 @@ the module itself, and so are all predictions.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from types import MethodDescriptorType, WrapperDescriptorType
 from typing import Any
 
 import numpy as np
 
 from cfproto_adapters.numpy_chain import (
-    Chain,
     Dense,
     LeakyRelu,
     Logistic,
     LogSoftmax,
     Normalise,
     Relu,
+    Scale,
     Softmax,
     Stage,
     Tanh,
 )
-from cfproto_adapters.torch_parts.forwards import HOOKS, Step, Unread, is_changed, is_genuine, is_stock, steps_of
+from cfproto_adapters.torch_parts.forwards import HOOKS, is_changed, is_genuine, is_stock, steps_of
+from cfproto_adapters.torch_parts.graph import Add, Columns, Concatenate, Graph, Join, Multiply, Node
+from cfproto_adapters.torch_parts.rows import FUNCTIONS, OPERATORS, Step, Unread
 from cfproto_plugin.protocols import Array, Pullback
 
 _MOST_WEIGHTS = 100_000  # beyond, the time around the layers hardly counts
 _CLOSE = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-9}  # of the largest number: rounding stays below
 
 
-class DenseChain:
-    """A chain in the dtype of its weights, which a module demands of its rows, too."""
+class DenseNetwork:
+    """A graph in the dtype of its weights, which a module demands of its rows, too."""
 
-    def __init__(self, stages: Sequence[Stage], columns: int, dtype: Any) -> None:
-        self._chain, self._columns, self._dtype = Chain(stages), columns, dtype
+    def __init__(self, graph: Graph, columns: int, dtype: Any) -> None:
+        self._graph, self._columns, self._dtype = graph, columns, dtype
 
     def takes(self, x: Array) -> bool:
         """Whether x are rows (n, columns) of floats; the module itself says what is wrong with others."""
@@ -42,7 +46,7 @@ class DenseChain:
 
     def vjp(self, x: Array) -> tuple[Array, Pullback]:
         """Return the scores, and the map of dL/dscores to dL/dx in the dtype of x."""
-        y, pull = self._chain.vjp(x.astype(self._dtype, copy=False))
+        y, pull = self._graph.vjp(x.astype(self._dtype, copy=False))
         return y, lambda cotangent: pull(cotangent.astype(self._dtype, copy=False)).astype(x.dtype, copy=False)
 
     def agrees(self, x: Array, scores: Array, pullback: Pullback) -> bool:
@@ -58,42 +62,49 @@ class DenseChain:
         return bool(np.allclose(a, b, rtol=0, atol=_CLOSE[np.dtype(self._dtype)] * size, equal_nan=True))
 
 
-def dense_chain(model: Any, columns: int) -> DenseChain | None:
-    """The module as a chain that reads its weights where they are; None if there is any doubt about what it computes.
+def dense_network(model: Any, columns: int) -> DenseNetwork | None:
+    """The module as a graph that reads its weights where they are; None if there is any doubt about what it computes.
 
-    columns: of the rows. Any Sequential or forward method that does one thing after the other: Linear, ReLU, LeakyReLU,
-    Tanh, Sigmoid, BatchNorm1d, Softmax and LogSoftmax over the columns, Dropout, Flatten and Identity, as layers or as
-    functions.
+    columns: of the rows. Any Sequential or forward method made of Linear, ReLU, LeakyReLU, Tanh, Sigmoid, BatchNorm1d,
+    Softmax and LogSoftmax over the columns, Dropout, Flatten and Identity, as layers or as functions, and of sums,
+    differences and products of rows with rows or numbers, concatenations and slices of columns.
     """
     if _is_watched() or not _is_unpatched():
         return None
     try:
-        stages = [stage for step in steps_of(model, columns) if (stage := _stage(step)) is not None]
+        nodes = _nodes(steps_of(model, columns))
     except Unread:
         return None
-    weights = [stage.weight for stage in stages if isinstance(stage, Dense)]
-    arrays = [value for stage in stages for value in vars(stage).values() if value is not None]
-    floats = {value.dtype for value in arrays if value.ndim}
+    weights = [stage.weight for stage, _ in nodes if isinstance(stage, Dense)]
+    floats = {value.dtype for stage, _ in nodes for value in _arrays(stage).values() if value.ndim}
     if not weights or len(floats) != 1 or sum(weight.size for weight in weights) > _MOST_WEIGHTS:
         return None
     dtype = floats.pop()
-    stages = [LeakyRelu(stage.slope.astype(dtype)) if isinstance(stage, LeakyRelu) else stage for stage in stages]
-    return DenseChain(stages, columns, dtype) if _fit(stages, columns) else None
+    return DenseNetwork(Graph([_with_numbers(node, dtype) for node in nodes]), columns, dtype)
 
 
-def _fit(stages: Sequence[Stage], columns: int) -> bool:
-    """Whether every stage takes as many columns as the one before gives."""
-    for stage in stages:
-        if isinstance(stage, Dense):
-            taken, given = stage.weight.shape
-        elif isinstance(stage, Normalise):
-            taken = given = len(stage.mean)
+def _nodes(steps: Sequence[Step]) -> list[Node]:
+    """Steps as nodes, without those that do nothing."""
+    nodes: list[Node] = []
+    place = [0]  # of what each step gives
+    for step in steps:
+        stage, sources = _stage(step), tuple(place[at] for at in step.sources)
+        if stage is None:
+            place.append(sources[0])
         else:
-            continue
-        if taken != columns:
-            return False
-        columns = given
-    return True
+            nodes.append(Node(stage, sources))
+            place.append(len(nodes))
+    return nodes[: place[-1]]
+
+
+def _arrays(stage: Any) -> dict[str, Array]:
+    return {name: value for name, value in vars(stage).items() if isinstance(value, np.ndarray)}
+
+
+def _with_numbers(node: Node, dtype: Any) -> Node:
+    """The node with its single numbers in the dtype of the weights."""
+    numbers = {name: value.astype(dtype) for name, value in _arrays(node.stage).items() if not value.ndim}
+    return node._replace(stage=replace(node.stage, **numbers)) if numbers else node
 
 
 def _is_watched() -> bool:
@@ -120,26 +131,33 @@ def _is_unpatched() -> bool:
     import torch
 
     functional, layers = torch.nn.functional, torch.nn.Module
-    names = ("relu", "tanh", "sigmoid", "softmax", "log_softmax", "leaky_relu", "dropout", "flatten")
     places = (torch, functional, torch.Tensor)
-    used = [(name, getattr(place, name)) for name in names for place in places if hasattr(place, name)]
+    used = [(name, getattr(place, name)) for name in FUNCTIONS for place in places if hasattr(place, name)]
     used += [(name, getattr(functional, name)) for name in ("linear", "batch_norm")]
     used += [(name, getattr(layers, name)) for name in ("_call_impl", "_wrapped_call_impl")]
-    return all(is_genuine(*each) for each in used) and layers.__call__ is layers._wrapped_call_impl  # noqa: SLF001
+    compiled = (MethodDescriptorType, WrapperDescriptorType)
+    operators = all(type(getattr(torch.Tensor, name)) in compiled for name in OPERATORS)
+    return operators and all(is_genuine(*each) for each in used) and layers.__call__ is layers._wrapped_call_impl  # noqa: SLF001
 
 
-def _stage(step: Step) -> Stage | None:
+def _stage(step: Step) -> Stage | Join | None:
     """A step as a stage; None if it does nothing to rows (n, columns) in evaluation mode."""
     if step.layer is not None:
         return _layer(step.layer)
-    simple: dict[str, type[Stage]] = {
+    known: dict[str, Callable[..., Stage | Join]] = {
         "relu": Relu,
         "tanh": Tanh,
         "sigmoid": Logistic,
         "softmax": Softmax,
         "log_softmax": LogSoftmax,
+        "leaky_relu": _leaky,
+        "scale": _scale,
+        "columns": Columns,
+        "add": Add,
+        "mul": Multiply,
+        "cat": Concatenate,
     }
-    return _leaky(step.slope) if step.name == "leaky_relu" else simple[step.name]()
+    return known[step.name](*step.numbers)
 
 
 def _layer(layer: Any) -> Stage | None:
@@ -169,6 +187,10 @@ def _layer(layer: Any) -> Stage | None:
     if not idle:
         raise Unread
     return None
+
+
+def _scale(factor: float, offset: float) -> Scale:
+    return Scale(factor=np.asarray(factor), offset=np.asarray(offset))
 
 
 def _leaky(slope: Any) -> LeakyRelu:

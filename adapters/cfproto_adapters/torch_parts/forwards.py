@@ -1,4 +1,4 @@
-"""Which layers and functions a module's forward method applies, one after the other.
+"""Which layers and operations a module's forward method applies to rows, and to which.
 
 The method itself is run, once, with nothing real in reach: its rows, its module, `torch` and `functional` are stand-ins
 that know the few operations of dense networks. Whatever else a method does or asks for raises `Unread`, so branches on
@@ -7,10 +7,14 @@ data, counters, random numbers and calls of other code are never followed. Nothi
 
 from __future__ import annotations
 
+import dis
 import inspect
-from collections.abc import Callable, Iterator
-from types import BuiltinFunctionType, CellType, FunctionType, MethodDescriptorType, ModuleType
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from itertools import pairwise
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodDescriptorType, ModuleType
+from typing import Any
+
+from cfproto_adapters.torch_parts.rows import FUNCTIONS, Memory, Opaque, Rows, Step, Tape, Unread
 
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _MACHINERY = ("__call__", "_wrapped_call_impl", "_call_impl", "__getattr__", "__getattribute__")
@@ -18,19 +22,6 @@ _CONSTANTS = (int, float, bool, str, type(None))
 _BUILTINS = {"range": range, "len": len, "enumerate": enumerate, "reversed": reversed, "zip": zip}
 _COMPILED = (BuiltinFunctionType, MethodDescriptorType)
 _MISSING = object()
-_MOST_STEPS = 1000  # a loop in a method may never end
-
-
-class Unread(Exception):  # noqa: N818 nothing went wrong
-    """There is doubt about what a module computes."""
-
-
-class Step(NamedTuple):
-    """A stock layer, or a function by its name."""
-
-    layer: Any = None
-    name: str = ""
-    slope: Any = 0.01  # of leaky_relu
 
 
 def is_genuine(name: str, function: Any) -> bool:
@@ -44,19 +35,15 @@ def is_genuine(name: str, function: Any) -> bool:
 
 
 def steps_of(model: Any, columns: int) -> list[Step]:
-    """The steps from rows (n, columns) to the scores, each of which takes what the one before gives, and nothing else.
-
-    Raises Unread if that is not certain.
-    """
+    """The steps from rows (n, columns) to the scores, which are what the last gives. Unread if that is not certain."""
     run = _Run()
     try:
-        last = run.call(model, run.rows(columns))
-        run.require_last(last)
+        last = run.tape.use(run.call(model, Rows(run.tape, 0, columns, Memory())))
     except Unread:
         raise
     except Exception as error:
         raise Unread from error
-    return run.steps
+    return run.tape.steps[: last.at]
 
 
 def is_changed(module: Any) -> bool:
@@ -77,29 +64,10 @@ def is_stock(module: Any) -> bool:
 
 
 class _Run:
-    """One run of a forward method: its steps, in order."""
+    """One run of a forward method."""
 
     def __init__(self) -> None:
-        self.steps: list[Step] = []
-        self._last: _Rows | None = None
-
-    def rows(self, columns: int) -> _Rows:
-        """The rows after the last step; what stood for them before may not be used again."""
-        self._last = rows = _Rows(self, columns)
-        return rows
-
-    def require_last(self, rows: Any) -> _Rows:
-        """The rows after the last step: any other may have been changed in place since, or goes around a step."""
-        if self._last is None or rows is not self._last:
-            raise Unread
-        return self._last
-
-    def add(self, rows: Any, step: Step, columns: int) -> _Rows:
-        self.require_last(rows)
-        if len(self.steps) == _MOST_STEPS:
-            raise Unread
-        self.steps.append(step)
-        return self.rows(columns)
+        self.tape = Tape()
 
     def call(self, module: Any, rows: Any) -> Any:
         """What module(rows) returns."""
@@ -113,14 +81,28 @@ class _Run:
                 rows = self.call(child, rows)
             return rows
         if str(kind.__module__).startswith("torch."):
-            columns = module.out_features if kind is torch.nn.Linear else self.require_last(rows).columns
-            return self.add(rows, Step(module), columns)
+            return self.layer(module, self.tape.use(rows))
         return self.method(kind.forward, module, rows)
+
+    def layer(self, layer: Any, rows: Rows) -> Rows:
+        """What a layer of PyTorch returns."""
+        import torch
+
+        nn, kind = torch.nn, type(layer)
+        taken = given = rows.columns
+        if kind is nn.Linear:
+            taken, given = layer.in_features, layer.out_features
+        elif kind is nn.BatchNorm1d:
+            taken = given = layer.num_features
+        if taken != rows.columns:
+            raise Unread
+        shares = kind in {nn.Identity, nn.Dropout, nn.Flatten}
+        return self.tape.add([rows], given, layer=layer, shares=shares, in_place=vars(layer).get("inplace", False))
 
     def method(self, function: Any, module: Any, *arguments: Any) -> Any:
         """What a method of a module returns for stand-ins."""
-        if type(function) is not FunctionType or function.__code__.co_exceptiontable:
-            raise Unread  # it may catch what is raised here
+        if type(function) is not FunctionType or not _is_plain(function.__code__):
+            raise Unread
         defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
         if not all(type(value) in _CONSTANTS for value in defaults):
             raise Unread
@@ -148,62 +130,15 @@ class _Run:
                 yield name, function.__globals__[name]
 
 
-class _Opaque:
-    """What can be handed on, not looked at."""
-
-    def _unread(self, *_: object) -> Any:
-        raise Unread
-
-    __bool__ = __eq__ = __ne__ = __hash__ = __repr__ = __str__ = __format__ = _unread
-    __class__ = property(_unread)
+def _is_plain(code: CodeType) -> bool:
+    """Whether code catches nothing that is raised here and asks of nothing but None whether a name stands for it."""
+    found = list(dis.get_instructions(code))
+    known = all(a.opname == "LOAD_CONST" and a.argval is None for a, b in pairwise(found) if b.opname == "IS_OP")
+    inner = [each for each in code.co_consts if type(each) is CodeType]
+    return known and not code.co_exceptiontable and all(map(_is_plain, inner))
 
 
-class _Rows(_Opaque):
-    """Stands for rows (n, columns)."""
-
-    def __init__(self, run: _Run, columns: int) -> None:
-        self._run, self.columns = run, columns
-
-    def __getattr__(self, name: str) -> Any:
-        if name in _FUNCTIONS:
-            return lambda *args, **options: _FUNCTIONS[name](self._run, self, *args, **options)
-        raise Unread(name)
-
-    @property
-    def shape(self) -> tuple[Any, Any]:
-        return _N, self.columns
-
-    @property
-    def ndim(self) -> int:
-        return 2
-
-    def dim(self) -> int:
-        return 2
-
-    def size(self, dim: int | None = None) -> Any:
-        return self.shape if dim is None else self.shape[dim]
-
-    def contiguous(self) -> _Rows:
-        return self._run.require_last(self)
-
-    def view(self, *shape: Any) -> _Rows:
-        """Rows as they are: (n, -1), (n, columns) or (-1, columns)."""
-        n, columns = shape[0] if len(shape) == 1 else shape
-        if not (n is _N or n == -1) or not (columns == self.columns or (n is _N and columns == -1)):
-            raise Unread
-        return self._run.require_last(self)
-
-    reshape = view
-
-
-class _Count(_Opaque):
-    """Stands for the number of rows."""
-
-
-_N = _Count()
-
-
-class _Module(_Opaque):
+class _Module(Opaque):
     """Stands for a module: its submodules, methods and constants, none of which can be changed."""
 
     __slots__ = ("__module", "__run")  # two underscores: a module may have attributes of any other name
@@ -248,6 +183,8 @@ class _Module(_Opaque):
 
 
 def _child(run: _Run, module: Any) -> _Module | None:
+    if module is not None and is_changed(module):
+        raise Unread
     return None if module is None else _Module(run, module)
 
 
@@ -277,10 +214,10 @@ def _of_torch(run: _Run, value: Any) -> Any:
         return _Torch(run, value)
     if type(value) in _CONSTANTS:
         return value
-    for name, function in _FUNCTIONS.items():
+    for name, function in FUNCTIONS.items():
         for module in (torch, functional):
             if getattr(module, name, None) is value:
-                return lambda *args, function=function, **options: function(run, *args, **options)
+                return lambda *args, function=function, **options: function(run.tape, *args, **options)
     return _Unknown()
 
 
@@ -294,47 +231,3 @@ def _known(run: _Run, value: Any) -> Any:
 
 class _Unknown:
     """Stands for what is not known: any use of it fails."""
-
-
-def _elementwise(name: str) -> Callable[..., _Rows]:
-    def function(run: _Run, input: Any, inplace: Any = False) -> _Rows:  # noqa: A002, ARG001 as in PyTorch
-        return run.add(input, Step(name=name), run.require_last(input).columns)
-
-    return function
-
-
-def _over_columns(name: str) -> Callable[..., _Rows]:
-    def function(run: _Run, input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> _Rows:  # noqa: A002
-        if type(dim) is not int or dim not in {1, -1} or type(_stacklevel) is not int or dtype is not None:
-            raise Unread
-        return run.add(input, Step(name=name), run.require_last(input).columns)
-
-    return function
-
-
-def _leaky_relu(run: _Run, input: Any, negative_slope: Any = 0.01, inplace: Any = False) -> _Rows:  # noqa: A002, ARG001
-    return run.add(input, Step(name="leaky_relu", slope=negative_slope), run.require_last(input).columns)
-
-
-def _dropout(run: _Run, input: Any, p: Any = 0.5, training: Any = True, inplace: Any = False) -> _Rows:  # noqa: A002, ARG001
-    if training is not False:
-        raise Unread
-    return run.require_last(input)
-
-
-def _flatten(run: _Run, input: Any, start_dim: Any = 0, end_dim: Any = -1) -> _Rows:  # noqa: A002
-    if start_dim not in {1, -1} or end_dim not in {1, -1}:
-        raise Unread
-    return run.require_last(input)
-
-
-_FUNCTIONS: dict[str, Callable[..., _Rows]] = {
-    "relu": _elementwise("relu"),
-    "tanh": _elementwise("tanh"),
-    "sigmoid": _elementwise("sigmoid"),
-    "softmax": _over_columns("softmax"),
-    "log_softmax": _over_columns("log_softmax"),
-    "leaky_relu": _leaky_relu,
-    "dropout": _dropout,
-    "flatten": _flatten,
-}
