@@ -7,9 +7,10 @@ as `model(rows)` and `torch.autograd.grad`, in Keras as one compiled function th
 and one that returns the output. Both run in turn in one process; `ratio` is the median of `repeats` pairs, `cpu_ratio`
 the same of the processor's time, which other work on the machine disturbs less. One thread.
 
-A small `Sequential` of stock layers has its gradients computed in NumPy, which takes less than autograd's bare passes,
-and so has a module whose forward method applies such layers one after the other. Any other module, such as one with a
-residual connection, is asked itself at every step.
+A small `Sequential` of stock layers has its gradients computed in NumPy, which takes about as long as autograd's bare
+passes or less, and so has a module whose forward method is made of such layers and of sums, products, concatenations
+and slices, such as residual connections. Any other module, such as one with attention or with a function that is not
+known, is asked itself at every step.
 """
 
 from __future__ import annotations
@@ -60,6 +61,9 @@ def measure() -> list[dict[str, Any]]:
         "PyTorch, training mode": (networks.in_torch(layers).train(), bare_torch),
         "PyTorch, a forward method of its own": (_with_own_forward(networks.in_torch(layers)), bare_torch),
         "PyTorch, a residual connection": (_with_residual(networks.in_torch(layers)), bare_torch),
+        "PyTorch, concatenation and product": (_with_joins(networks.in_torch(layers)), bare_torch),
+        "PyTorch, attention": (_with_attention(networks.in_torch(layers)), bare_torch),
+        "PyTorch, a function that is not known": (_with_function(networks.in_torch(layers)), bare_torch),
         "Keras on TensorFlow, sequential": (networks.in_keras(layers), bare_keras),
         "Keras on TensorFlow, functional": (_functional(networks.in_keras(layers)), bare_keras),
         "Keras on TensorFlow, logits": (networks.in_keras(layers, softmax=False), bare_keras),
@@ -101,6 +105,60 @@ def _with_residual(inner: Any) -> Any:
             return torch.softmax(self.last(rows), dim=1)
 
     return Residual().eval()
+
+
+def _with_joins(inner: Any) -> Any:
+    """The network with a gate on its last hidden layer, which also sees the rows."""
+    import torch
+
+    class Joins(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second, self.last = inner[0], inner[2], inner[4]
+            torch.manual_seed(0)
+            self.gate = torch.nn.Linear(self.first.in_features + self.last.in_features, self.last.in_features)
+
+        def forward(self, rows: Any) -> Any:
+            hidden = torch.relu(self.second(torch.relu(self.first(rows))))
+            gate = torch.sigmoid(self.gate(torch.cat([rows, hidden], dim=1)))
+            return torch.softmax(self.last(2 * hidden * gate), dim=1)
+
+    return Joins().eval()
+
+
+def _with_attention(inner: Any) -> Any:
+    """The network with attention between groups of four units, h + attention(h), before its last layer."""
+    import torch
+
+    class Attention(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second, self.last = inner[0], inner[2], inner[4]
+            torch.manual_seed(0)
+            self.attention = torch.nn.MultiheadAttention(4, 1, batch_first=True)
+
+        def forward(self, rows: Any) -> Any:
+            hidden = torch.relu(self.second(torch.relu(self.first(rows)))).reshape(len(rows), -1, 4)
+            hidden = hidden + self.attention(hidden, hidden, hidden, need_weights=False)[0]
+            return torch.softmax(self.last(hidden.flatten(1)), dim=1)
+
+    return Attention().eval()
+
+
+def _with_function(inner: Any) -> Any:
+    """The network with its last hidden layer scaled by its length."""
+    import torch
+
+    class Function(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second, self.last = inner[0], inner[2], inner[4]
+
+        def forward(self, rows: Any) -> Any:
+            hidden = torch.relu(self.second(torch.relu(self.first(rows))))
+            return torch.softmax(self.last(5 * hidden / (1 + hidden.norm(dim=1, keepdim=True))), dim=1)
+
+    return Function().eval()
 
 
 def _functional(sequential: Any) -> Any:

@@ -6,12 +6,13 @@ change their input, and validate nothing: this is the inner loop of the search.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.special import expit, log_expit
+from scipy.special import expit, log_expit, ndtr
 
 from cfproto_plugin.helpers import softmax
 from cfproto_plugin.protocols import Array, Pullback
@@ -139,6 +140,68 @@ class LeakyRelu:
 
     def pull(self, g: Array, x: Array, y: Array) -> Array:  # noqa: ARG002
         return np.where(x > 0, g, self.slope * g)
+
+
+@dataclass(frozen=True)
+class Elu:
+    """y = x where x > 0, else alpha (exp(x) - 1); alpha is an array ()."""
+
+    alpha: Array
+
+    def __call__(self, x: Array) -> Array:
+        return np.where(x > 0, x, self.alpha * np.expm1(np.minimum(x, 0)))
+
+    def pull(self, g: Array, x: Array, y: Array) -> Array:  # noqa: ARG002
+        return np.where(x > 0, g, g * self.alpha * np.exp(np.minimum(x, 0)))
+
+
+class Gelu:
+    """y = x P(x), P the normal distribution, dy/dx = P(x) + x exp(-x^2 / 2) / sqrt(2 pi)."""
+
+    def __call__(self, x: Array) -> Array:
+        return np.asarray(x * ndtr(x))
+
+    def pull(self, g: Array, x: Array, y: Array) -> Array:  # noqa: ARG002
+        return np.asarray(g * (ndtr(x) + x * np.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)))
+
+
+class Silu:
+    """y = x s(x), s the logistic function, dy/dx = s(x) (1 + x - y)."""
+
+    def __call__(self, x: Array) -> Array:
+        return np.asarray(x * expit(x))
+
+    def pull(self, g: Array, x: Array, y: Array) -> Array:
+        return np.asarray(g * (expit(x) * (1 + x - y)))
+
+
+@dataclass(frozen=True)
+class NormaliseRows:
+    """y = (x - mean) / sqrt(variance + eps) * factor + offset by rows: a layer norm.
+
+    eps is an array (); without factor and offset they are None.
+    """
+
+    eps: Array
+    factor: Array | None = None
+    offset: Array | None = None
+
+    def __call__(self, x: Array) -> Array:
+        y, _ = self._standard(x)
+        y = y if self.factor is None else y * self.factor
+        return y if self.offset is None else y + self.offset
+
+    def pull(self, g: Array, x: Array, y: Array) -> Array:  # noqa: ARG002
+        standard, deviation = self._standard(x)
+        g = g if self.factor is None else g * self.factor
+        along = (g * standard).mean(axis=1, keepdims=True)
+        return np.asarray((g - g.mean(axis=1, keepdims=True) - standard * along) / deviation)
+
+    def _standard(self, x: Array) -> tuple[Array, Array]:
+        """Rows of mean 0 and variance 1 (n, D), and what they were divided by (n, 1)."""
+        x = x - x.mean(axis=1, keepdims=True)
+        deviation = np.sqrt((x * x).mean(axis=1, keepdims=True) + self.eps)
+        return x / deviation, deviation
 
 
 @dataclass(frozen=True)

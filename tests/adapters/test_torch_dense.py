@@ -101,7 +101,7 @@ def doubtful(torch):
         "method of its own": patched,
         "subclass": subclass,
         "layer of its own": torch.nn.Sequential(Own(4, 3)),
-        "unknown layer": network(torch, torch.nn.GELU()),
+        "unknown layer": network(torch, torch.nn.Mish()),
         "softmax over an unknown axis": network(torch, torch.nn.Softmax()),
         "softmax over the rows": network(torch, torch.nn.Softmax(dim=0)),
         "no linear layer": torch.nn.Sequential(torch.nn.ReLU()),

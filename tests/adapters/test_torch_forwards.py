@@ -199,6 +199,16 @@ def summed_with_itself(self, x):
     return self.b(h + h * h)
 
 
+def with_smooth_functions(self, x):
+    h = F.elu(F.gelu(self.a(x)), alpha=0.7)
+    return self.b(F.silu(h) + F.relu(h))
+
+
+def with_smooth_layers(self, x):
+    h = self.a(x)
+    return self.b(h + self.smooth(h))
+
+
 def none_asked_for(self, x, mask=None):
     is_masked = mask is not None
     return self.b(self.a(x) if not is_masked else x)
@@ -221,8 +231,13 @@ def readable():
     layers = [nn.Linear(4, 6), nn.BatchNorm1d(6), nn.LeakyReLU(), nn.Dropout(0.5), nn.Flatten(), nn.Linear(6, 3)]
     joins = [several_residuals, concatenated, gated, highway, weighed_by_one_column, sliced, with_numbers]
     joins += [residual, residual_in_place, scaled, earlier, in_place_between, summed_with_itself, none_asked_for]
+    joins += [with_smooth_functions, with_smooth_layers]
+    plain_norm = nn.LayerNorm(6, elementwise_affine=False)
+    smooth = nn.Sequential(nn.LayerNorm(6), nn.GELU(), plain_norm, nn.SiLU(), nn.ELU(0.5))
+    smooth[0].weight.data.uniform_(-2, 2)
     parts = {"square": nn.Linear(6, 6), "wide": nn.Linear(16, 3), "small": nn.Linear(3, 3), "one": nn.Linear(6, 1)}
-    return {forward.__name__: module(forward, act=nn.ReLU(inplace=True), **parts) for forward in joins} | {
+    parts |= {"act": nn.ReLU(inplace=True), "smooth": smooth}
+    return {forward.__name__: module(forward, **parts) for forward in joins} | {
         "optional layer": module(with_an_optional_layer),
         "optional layer that is not there": module(with_an_optional_layer, norm=None),
         "several arguments": module(with_several_arguments),
@@ -609,6 +624,8 @@ def unreadable():
         "buffer": shifted,
         "layer behind a name of the class": shadowed,
         "batch norm without statistics": untracked,
+        "approximate GELU": module(with_functions, b=nn.Sequential(nn.Linear(6, 3), nn.GELU("tanh"))),
+        "layer norm over rows": module(with_functions, a=nn.Sequential(nn.Linear(4, 6), nn.LayerNorm((7, 6)))),
         "two precisions": module(with_functions, b=nn.Linear(6, 3).double()),
         "convolution": module(with_functions, a=nn.Conv1d(4, 6, 1)),
         "graph module": torch.fx.symbolic_trace(nn.Sequential(nn.Linear(4, 3))),

@@ -15,12 +15,16 @@ import numpy as np
 
 from cfproto_adapters.numpy_chain import (
     Dense,
+    Elu,
+    Gelu,
     LeakyRelu,
     Logistic,
     LogSoftmax,
     Normalise,
+    NormaliseRows,
     Relu,
     Scale,
+    Silu,
     Softmax,
     Stage,
     Tanh,
@@ -65,9 +69,10 @@ class DenseNetwork:
 def dense_network(model: Any, columns: int) -> DenseNetwork | None:
     """The module as a graph that reads its weights where they are; None if there is any doubt about what it computes.
 
-    columns: of the rows. Any Sequential or forward method made of Linear, ReLU, LeakyReLU, Tanh, Sigmoid, BatchNorm1d,
-    Softmax and LogSoftmax over the columns, Dropout, Flatten and Identity, as layers or as functions, and of sums,
-    differences and products of rows with rows or numbers, concatenations and slices of columns.
+    columns: of the rows. Any Sequential or forward method made of Linear, ReLU, LeakyReLU, ELU, GELU, SiLU, Tanh,
+    Sigmoid, BatchNorm1d, LayerNorm, Softmax and LogSoftmax over the columns, Dropout, Flatten and Identity, as layers
+    or (but the norms) as functions, and of sums, differences and products of rows with rows or numbers, concatenations
+    and slices of columns.
     """
     if _is_watched() or not _is_unpatched():
         return None
@@ -133,7 +138,7 @@ def _is_unpatched() -> bool:
     functional, layers = torch.nn.functional, torch.nn.Module
     places = (torch, functional, torch.Tensor)
     used = [(name, getattr(place, name)) for name in FUNCTIONS for place in places if hasattr(place, name)]
-    used += [(name, getattr(functional, name)) for name in ("linear", "batch_norm")]
+    used += [(name, getattr(functional, name)) for name in ("linear", "batch_norm", "layer_norm")]
     used += [(name, getattr(layers, name)) for name in ("_call_impl", "_wrapped_call_impl")]
     compiled = (MethodDescriptorType, WrapperDescriptorType)
     operators = all(type(getattr(torch.Tensor, name)) in compiled for name in OPERATORS)
@@ -150,7 +155,10 @@ def _stage(step: Step) -> Stage | Join | None:
         "sigmoid": Logistic,
         "softmax": Softmax,
         "log_softmax": LogSoftmax,
+        "silu": Silu,
         "leaky_relu": _leaky,
+        "elu": _elu,
+        "gelu": _gelu,
         "scale": _scale,
         "columns": Columns,
         "add": Add,
@@ -163,12 +171,16 @@ def _stage(step: Step) -> Stage | Join | None:
 def _layer(layer: Any) -> Stage | None:
     import torch
 
-    simple: dict[type, type[Stage]] = {torch.nn.ReLU: Relu, torch.nn.Tanh: Tanh, torch.nn.Sigmoid: Logistic}
-    over_columns: dict[type, type[Stage]] = {torch.nn.Softmax: Softmax, torch.nn.LogSoftmax: LogSoftmax}
+    nn = torch.nn
+    simple: dict[type, type[Stage]] = {nn.ReLU: Relu, nn.Tanh: Tanh, nn.Sigmoid: Logistic, nn.SiLU: Silu}
+    over_columns: dict[type, type[Stage]] = {nn.Softmax: Softmax, nn.LogSoftmax: LogSoftmax}
     weighted: dict[type, Callable[[Any], Stage]] = {
-        torch.nn.Linear: _dense,
-        torch.nn.BatchNorm1d: _normalise,
-        torch.nn.LeakyReLU: lambda found: _leaky(found.negative_slope),
+        nn.Linear: _dense,
+        nn.BatchNorm1d: _normalise,
+        nn.LayerNorm: _normalise_rows,
+        nn.LeakyReLU: lambda found: _leaky(found.negative_slope),
+        nn.ELU: lambda found: _elu(found.alpha),
+        nn.GELU: lambda found: _gelu(found.approximate),
     }
     kind = type(layer)
     if is_changed(layer) or not is_stock(layer):
@@ -180,9 +192,9 @@ def _layer(layer: Any) -> Stage | None:
     if kind in weighted:
         return weighted[kind](layer)
     idle = (
-        kind is torch.nn.Identity
-        or (kind is torch.nn.Dropout and not layer.training)
-        or (kind is torch.nn.Flatten and layer.start_dim in {1, -1} and layer.end_dim in {1, -1})
+        kind is nn.Identity
+        or (kind is nn.Dropout and not layer.training)
+        or (kind is nn.Flatten and layer.start_dim in {1, -1} and layer.end_dim in {1, -1})
     )
     if not idle:
         raise Unread
@@ -197,6 +209,18 @@ def _leaky(slope: Any) -> LeakyRelu:
     if type(slope) not in {int, float} or not slope >= 0:
         raise Unread
     return LeakyRelu(np.asarray(slope, np.float64))
+
+
+def _elu(alpha: Any) -> Elu:
+    if type(alpha) not in {int, float} or not alpha >= 0:
+        raise Unread
+    return Elu(np.asarray(alpha, np.float64))
+
+
+def _gelu(approximate: Any) -> Gelu:
+    if type(approximate) is not str or approximate != "none":
+        raise Unread
+    return Gelu()
 
 
 def _dense(layer: Any) -> Dense:
@@ -215,6 +239,15 @@ def _normalise(layer: Any) -> Normalise:
     mean, variance = _array(layer.running_mean, shape), _array(layer.running_var, shape)
     factor, offset = (None if part is None else _array(part, shape) for part in (layer.weight, layer.bias))
     return Normalise(mean, variance, np.asarray(layer.eps, mean.dtype), factor, offset)
+
+
+def _normalise_rows(layer: Any) -> NormaliseRows:
+    """A layer norm over the columns, likewise."""
+    if type(layer.eps) is not float:
+        raise Unread
+    shape = layer.normalized_shape
+    factor, offset = (None if part is None else _array(part, shape) for part in (layer.weight, layer.bias))
+    return NormaliseRows(np.asarray(layer.eps), factor, offset)
 
 
 def _array(tensor: Any, shape: tuple[int, ...]) -> Array:

@@ -94,6 +94,8 @@ class _Run:
             taken, given = layer.in_features, layer.out_features
         elif kind is nn.BatchNorm1d:
             taken = given = layer.num_features
+        elif kind is nn.LayerNorm:
+            (taken,) = layer.normalized_shape
         if taken != rows.columns:
             raise Unread
         shares = kind in {nn.Identity, nn.Dropout, nn.Flatten}

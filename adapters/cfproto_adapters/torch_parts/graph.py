@@ -86,25 +86,29 @@ class Graph:
     """Nodes in order. The last one's result is that of the graph; all arrays have the dtype of the rows."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
-        self._nodes = tuple(nodes)
+        self._nodes = tuple((at, *node) for at, node in enumerate(nodes, start=1))
+        self._reversed = self._nodes[::-1]
 
     def vjp(self, x: Array) -> tuple[Array, Pullback]:
         """Return the output and the pullback."""
         values = [x]
-        for stage, sources in self._nodes:
-            values.append(stage(*[values[at] for at in sources]))
+        for _, stage, sources in self._nodes:
+            values.append(stage(values[sources[0]]) if len(sources) == 1 else stage(*[values[at] for at in sources]))
 
         def pullback(g: Array) -> Array:
-            slopes: list[Array | None] = [*[None] * len(self._nodes), g]
-            for at in range(len(self._nodes), 0, -1):
-                (stage, sources), slope = self._nodes[at - 1], slopes[at]
-                if slope is None:  # the result does not depend on it
+            slopes: list[Any] = [None] * len(values)  # None where the result does not depend on it
+            slopes[-1] = g
+            for at, stage, sources in self._reversed:
+                slope = slopes[at]
+                if slope is None:
                     continue
-                taken = [values[source] for source in sources]
-                pulled = [stage.pull(slope, *taken, values[at])] if len(taken) == 1 else stage.pulls(slope, taken)
+                if len(sources) == 1:
+                    pulled = [stage.pull(slope, values[sources[0]], values[at])]
+                else:
+                    pulled = stage.pulls(slope, [values[source] for source in sources])
                 for source, part in zip(sources, pulled, strict=True):
                     known = slopes[source]
                     slopes[source] = part if known is None else known + part
-            return np.zeros_like(x) if slopes[0] is None else slopes[0]
+            return np.asarray(slopes[0])
 
         return values[-1], pullback

@@ -23,7 +23,8 @@ class Step(NamedTuple):
     sources: tuple[int, ...]  # what it takes: 0 is the rows, i what the i-th step gives
     layer: Any = None
     name: str = ""
-    numbers: tuple[Any, ...] = ()  # slope of leaky_relu; factor and offset of scale; start, stop and step of columns
+    # slope, alpha or approximation of a function; factor and offset of scale; start, stop and step of columns
+    numbers: tuple[Any, ...] = ()
 
 
 class Opaque:
@@ -248,6 +249,14 @@ def _leaky_relu(tape: Tape, input: Any, negative_slope: Any = 0.01, inplace: Any
     return tape.add([input], tape.use(input).columns, "leaky_relu", (negative_slope,), in_place=inplace)
 
 
+def _elu(tape: Tape, input: Any, alpha: Any = 1.0, inplace: Any = False) -> Rows:  # noqa: A002
+    return tape.add([input], tape.use(input).columns, "elu", (alpha,), in_place=inplace)
+
+
+def _gelu(tape: Tape, input: Any, approximate: Any = "none") -> Rows:  # noqa: A002
+    return tape.add([input], tape.use(input).columns, "gelu", (approximate,))
+
+
 def _dropout(tape: Tape, input: Any, p: Any = 0.5, training: Any = True, inplace: Any = False) -> Rows:  # noqa: A002, ARG001
     if training is not False:
         raise Unread
@@ -266,7 +275,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sigmoid": _elementwise("sigmoid"),
     "softmax": _over_columns("softmax"),
     "log_softmax": _over_columns("log_softmax"),
+    "silu": _elementwise("silu"),
     "leaky_relu": _leaky_relu,
+    "elu": _elu,
+    "gelu": _gelu,
     "dropout": _dropout,
     "flatten": _flatten,
     "add": _add,
