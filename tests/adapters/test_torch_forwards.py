@@ -209,6 +209,11 @@ def with_smooth_layers(self, x):
     return self.b(h + self.smooth(h))
 
 
+def standardised(self, x):
+    h = self.a((x - self.mean) / self.deviation)
+    return self.b(self.gain * h + self.offset - self.single) if self.absent is None else x
+
+
 def none_asked_for(self, x, mask=None):
     is_masked = mask is not None
     return self.b(self.a(x) if not is_masked else x)
@@ -237,7 +242,13 @@ def readable():
     smooth[0].weight.data.uniform_(-2, 2)
     parts = {"square": nn.Linear(6, 6), "wide": nn.Linear(16, 3), "small": nn.Linear(3, 3), "one": nn.Linear(6, 1)}
     parts |= {"act": nn.ReLU(inplace=True), "smooth": smooth}
+    weighted = module(standardised, gain=nn.Parameter(torch.rand(6)), offset=nn.Parameter(torch.rand(1, 6)))
+    weighted.register_buffer("mean", torch.tensor([1.0, -2, 3, 0]))
+    weighted.register_buffer("deviation", torch.tensor([1.0, 2, 3, 4]))
+    weighted.register_buffer("single", torch.tensor(0.3))
+    weighted.register_parameter("absent", None)
     return {forward.__name__: module(forward, **parts) for forward in joins} | {
+        "parameters and buffers": weighted,
         "optional layer": module(with_an_optional_layer),
         "optional layer that is not there": module(with_an_optional_layer, norm=None),
         "several arguments": module(with_several_arguments),
@@ -381,10 +392,6 @@ def all_flat(self, x):
     return self.b(self.a(x.flatten().view(-1, 4)))
 
 
-def shifted_by_a_buffer(self, x):
-    return self.b(self.a(x - self.shift))
-
-
 def several(self, x):
     return self.b(self.a(x)), x
 
@@ -464,6 +471,32 @@ def in_place_by_a_layer(self, x):
 def in_place_behind_a_layer_that_does_nothing(self, x):
     h = self.a(x)
     return self.b(self.act(self.idle(h)) + h)
+
+
+def weights_of_several_rows(self, x):
+    return self.b(self.a(x) * self.several)
+
+
+def more_weights_than_columns(self, x):
+    return self.b(self.only(x) + self.gain)
+
+
+def weights_changed(self, x):
+    self.gain.data = self.gain.data * 2
+    return self.b(self.a(x) * self.gain)
+
+
+def weights_counted_up(self, x):
+    self.gain += 1
+    return self.b(self.a(x) * self.gain)
+
+
+def weights_looked_at(self, x):
+    return self.b(torch.relu(self.a(x)) if self.gain.sum() > 0 else self.a(x))
+
+
+def divided_by_nothing(self, x):
+    return self.b(self.a(x) * None)
 
 
 def in_place_function(self, x):
@@ -586,8 +619,6 @@ def unreadable():
     patched_inside.b.forward = torch.abs
     property_ = module(with_property)
     type(property_).flag = property(lambda _self: np.random.default_rng().random() < 0.5)
-    shifted = module(shifted_by_a_buffer)
-    shifted.register_buffer("shift", torch.ones(4))
     shadowed = module(with_functions)
     type(shadowed).b = staticmethod(torch.abs)
     untracked = module(with_norm_and_dropout, norm=nn.BatchNorm1d(6, track_running_stats=False))
@@ -603,8 +634,11 @@ def unreadable():
         in_place_behind_a_layer_that_does_nothing, in_place_function, content_replaced, one_column_without_its_axis,
         one_row, concatenated_rows, divided_by_rows, columns_that_do_not_fit, by_an_infinite_number,
         asking_whether_one_row, asking_whether_one_row_inside, catching_inside, by_a_part_that_looks_up_names,
+        weights_of_several_rows, more_weights_than_columns, weights_changed, weights_counted_up, weights_looked_at,
+        divided_by_nothing,
     ]  # fmt: skip
-    parts = {"act": nn.ReLU(inplace=True), "idle": nn.Identity(), "one": 1, "part": LooksUp()}
+    parts = {"act": nn.ReLU(inplace=True), "idle": nn.Identity(), "one": 1, "part": LooksUp(), "only": nn.Linear(4, 1)}
+    parts |= {"several": nn.Parameter(torch.rand(7, 6)), "gain": nn.Parameter(torch.rand(6))}
     return {forward.__name__: module(forward) for forward in forwards} | {
         **{forward.__name__: module(forward, **parts) for forward in joins},
         "counting": module(counting, calls=0),
@@ -621,7 +655,6 @@ def unreadable():
         "forward of one instance": patched,
         "forward of one layer": patched_inside,
         "property": property_,
-        "buffer": shifted,
         "layer behind a name of the class": shadowed,
         "batch norm without statistics": untracked,
         "approximate GELU": module(with_functions, b=nn.Sequential(nn.Linear(6, 3), nn.GELU("tanh"))),

@@ -71,8 +71,8 @@ def dense_network(model: Any, columns: int) -> DenseNetwork | None:
 
     columns: of the rows. Any Sequential or forward method made of Linear, ReLU, LeakyReLU, ELU, GELU, SiLU, Tanh,
     Sigmoid, BatchNorm1d, LayerNorm, Softmax and LogSoftmax over the columns, Dropout, Flatten and Identity, as layers
-    or (but the norms) as functions, and of sums, differences and products of rows with rows or numbers, concatenations
-    and slices of columns.
+    or (but the norms) as functions, and of sums, differences and products of rows with rows, numbers, parameters or
+    buffers, concatenations and slices of columns.
     """
     if _is_watched() or not _is_unpatched():
         return None
@@ -201,8 +201,13 @@ def _layer(layer: Any) -> Stage | None:
     return None
 
 
-def _scale(factor: float, offset: float) -> Scale:
-    return Scale(factor=np.asarray(factor), offset=np.asarray(offset))
+def _scale(*values: Any) -> Scale:
+    return Scale(*[value if value is None else _by(value) for value in values])
+
+
+def _by(value: Any) -> Array:
+    """A number, or the memory of a parameter or buffer."""
+    return np.asarray(value) if type(value) in {int, float} else _array(value, value.shape)
 
 
 def _leaky(slope: Any) -> LeakyRelu:

@@ -14,7 +14,7 @@ from itertools import pairwise
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodDescriptorType, ModuleType
 from typing import Any
 
-from cfproto_adapters.torch_parts.rows import FUNCTIONS, Memory, Opaque, Rows, Step, Tape, Unread
+from cfproto_adapters.torch_parts.rows import FUNCTIONS, Memory, Opaque, Rows, Step, Tape, Unread, Weights
 
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _MACHINERY = ("__call__", "_wrapped_call_impl", "_call_impl", "__getattr__", "__getattribute__")
@@ -152,9 +152,6 @@ class _Module(Opaque):
     def __call__(self, rows: Any) -> Any:
         return self.__run.call(self.__module, rows)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise Unread(name)
-
     def __iter__(self) -> Iterator[_Module | None]:
         _require_list(self.__module)
         return iter([_child(self.__run, child) for child in self.__module])
@@ -178,10 +175,18 @@ class _Module(Opaque):
         if name in vars(module):
             return _known(run, vars(module)[name])
         if of_class is _MISSING:
-            return _child(run, module._modules[name])  # noqa: SLF001 a KeyError is an Unread
+            return _registered(run, module, name)
         if type(of_class) is FunctionType:
             return lambda *arguments: run.method(of_class, module, *arguments)
         return of_class
+
+
+def _registered(run: _Run, module: Any, name: str) -> Any:
+    """A parameter, buffer or submodule, looked for in the order of PyTorch."""
+    for registered in (module._parameters, module._buffers):  # noqa: SLF001
+        if name in registered:
+            return None if registered[name] is None else Weights(registered[name])
+    return _child(run, module._modules[name])  # noqa: SLF001 a KeyError is an Unread
 
 
 def _child(run: _Run, module: Any) -> _Module | None:

@@ -23,7 +23,8 @@ class Step(NamedTuple):
     sources: tuple[int, ...]  # what it takes: 0 is the rows, i what the i-th step gives
     layer: Any = None
     name: str = ""
-    # slope, alpha or approximation of a function; factor and offset of scale; start, stop and step of columns
+    # slope, alpha or approximation of a function; shift, divisor, factor and offset of scale, numbers, tensors or None;
+    # start, stop and step of columns
     numbers: tuple[Any, ...] = ()
 
 
@@ -33,12 +34,21 @@ class Opaque:
     def _unread(self, *_: object) -> Any:
         raise Unread
 
-    __bool__ = __eq__ = __ne__ = __hash__ = __repr__ = __str__ = __format__ = _unread
+    __bool__ = __eq__ = __ne__ = __hash__ = __repr__ = __str__ = __format__ = __setattr__ = _unread
     __class__ = property(_unread)
 
 
 class Count(Opaque):
     """Stands for the number of rows."""
+
+
+class Weights(Opaque):
+    """Stands for a parameter or buffer."""
+
+    tensor: Any
+
+    def __init__(self, tensor: Any) -> None:
+        vars(self).update(tensor=tensor)
 
 
 class Memory:
@@ -108,9 +118,6 @@ class Rows(Opaque):
             return lambda *args, **options: FUNCTIONS[name](self.tape, self, *args, **options)
         raise Unread(name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise Unread(name)
-
     @property
     def shape(self) -> tuple[Any, Any]:
         return _N, self.columns
@@ -153,16 +160,16 @@ class Rows(Opaque):
         return _sub(self.tape, self, other)
 
     def __rsub__(self, other: Any) -> Rows:
-        return _add(self.tape, _neg(self.tape, self), other)
+        return _scale(self.tape, self, factor=-1, offset=other)
 
     def __mul__(self, other: Any) -> Rows:
         return _mul(self.tape, self, other)
 
     def __truediv__(self, other: Any) -> Rows:
-        return _mul(self.tape, self, 1 / _number(other))
+        return _scale(self.tape, self, divisor=other)
 
     def __neg__(self) -> Rows:
-        return _neg(self.tape, self)
+        return _scale(self.tape, self, factor=-1)
 
     __radd__, __rmul__ = __add__, __mul__
 
@@ -173,34 +180,45 @@ class Rows(Opaque):
 _N = Count()
 
 
-def _number(value: Any) -> float:
+def _scale(tape: Tape, rows: Any, **by: Any) -> Rows:
+    """(rows - shift) / divisor * factor + offset, numbers or weights of as many columns or one; only what is given."""
+    columns = tape.use(rows).columns
+    values = {name: _value(value, columns) for name, value in by.items()}
+    return tape.add([rows], columns, "scale", tuple(map(values.get, ("shift", "divisor", "factor", "offset"))))
+
+
+def _value(value: Any, columns: int) -> Any:
+    """The number, or the tensor of weights."""
+    if type(value) is Weights:
+        shape = tuple(value.tensor.shape)
+        if shape not in {(), (1,), (columns,), (1, 1), (1, columns)}:
+            raise Unread
+        return value.tensor
     if type(value) not in {int, float} or not math.isfinite(value):
         raise Unread
-    return float(value)
-
-
-def _scale(tape: Tape, rows: Any, factor: Any, offset: Any) -> Rows:
-    return tape.add([rows], tape.use(rows).columns, "scale", (_number(factor), _number(offset)))
+    return value
 
 
 def _add(tape: Tape, input: Any, other: Any) -> Rows:  # noqa: A002 as in PyTorch
     if type(other) is not Rows:
-        return _scale(tape, input, 1, other)
+        return _scale(tape, input, offset=other)
     return tape.add([input, other], _wider(tape, input, other), "add")
 
 
 def _sub(tape: Tape, input: Any, other: Any) -> Rows:  # noqa: A002
-    return _add(tape, input, _neg(tape, other) if type(other) is Rows else -_number(other))
+    if type(other) is not Rows:
+        return _scale(tape, input, shift=other)
+    return _add(tape, input, -other)
 
 
 def _mul(tape: Tape, input: Any, other: Any) -> Rows:  # noqa: A002
     if type(other) is not Rows:
-        return _scale(tape, input, other, 0)
+        return _scale(tape, input, factor=other)
     return tape.add([input, other], _wider(tape, input, other), "mul")
 
 
 def _neg(tape: Tape, input: Any) -> Rows:  # noqa: A002
-    return _scale(tape, input, -1, 0)
+    return _scale(tape, input, factor=-1)
 
 
 def _wider(tape: Tape, one: Any, other: Any) -> int:
