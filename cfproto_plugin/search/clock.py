@@ -66,10 +66,12 @@ class Pace:
 
     def rows(self, most: int) -> int:
         """How many rows the next call may have, from 1 to `most`."""
+        if self.deadline == np.inf:
+            return most
         left = self.left()
         if left < 0:
             raise OutOfTimeError
-        return most if left == np.inf else self.rows_in(_SHARE * left, most)
+        return self.rows_in(_SHARE * left, most)
 
     def groups(self, rows: int, most: int) -> int:
         """Likewise for groups of so many rows each: how many groups, from 1 to `most`."""

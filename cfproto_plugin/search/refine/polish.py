@@ -166,8 +166,9 @@ def best_pairs(cost: Array, effect: Array, margin: Array, slack: tuple[float, ..
     known = move >= 0
     if move.shape[1] < 2 or not slack:  # noqa: PLR2004 a pair
         return found
-    does, saving = (np.take_along_axis(part, move, axis=1) for part in (gain, saved))
-    apart = move[:, :, None] // places != move[:, None] // places
+    each, column = np.arange(p)[:, None], move // places
+    does, saving = gain[each, move], saved[each, move]
+    apart = column[:, :, None] != column[:, None]
     apart &= known[:, :, None] & known[:, None]
     total = np.where(apart, saving[:, :, None] + saving[:, None], -np.inf)
     left = margin[:, None, None] + does[:, :, None] + does[:, None]
@@ -186,12 +187,13 @@ def _efficient(saved: Array, gain: Array) -> Array:
     """The moves (p, S) of saved and gain (p, M) than which none saves more and adds as much margin; -1 for no more."""
     useful = (gain > 0) | (saved > 0)
     some = np.flatnonzero(useful.any(axis=0))
-    saved, gain = (np.where(useful[:, some], part[:, some], -np.inf) for part in (saved, gain))
+    useless = ~useful[:, some]
+    saved, gain = saved[:, some], gain[:, some]
+    saved[useless] = gain[useless] = -np.inf
     order = np.lexsort((-saved, -gain), axis=1)
-    saving = np.take_along_axis(saved, order, axis=1)
-    more = np.ones(saved.shape, dtype=bool)
-    more[:, 1:] = saving[:, 1:] > np.maximum.accumulate(saving, axis=1)[:, :-1]
-    more &= np.isfinite(saving)
+    saving = saved[np.arange(len(saved))[:, None], order]
+    more = np.isfinite(saving)
+    more[:, 1:] &= saving[:, 1:] > np.maximum.accumulate(saving, axis=1)[:, :-1]
     count = more.sum(axis=1)
     found = np.full((len(saved), int(count.max(initial=0))), -1)
     found[np.arange(found.shape[1]) < count[:, None]] = some[order[more]]
