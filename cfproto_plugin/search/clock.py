@@ -166,6 +166,10 @@ class Clock:
             self.seconds[rows] += (time.perf_counter() - start) / max(len(rows), 1)
 
 
+def silent(_done: Done) -> None:
+    """What `reporting` yields if nobody asks what is done."""
+
+
 @contextmanager
 def reporting(progress: Progress, description: str) -> Iterator[Callable[[Done], None]]:
     """Yield a function that takes what is done.
@@ -177,7 +181,7 @@ def reporting(progress: Progress, description: str) -> Iterator[Callable[[Done],
         yield progress
         return
     if progress is False or (progress is None and not _is_interactive()):
-        yield lambda _done: None
+        yield silent
         return
     form = "{desc} {percentage:3.0f}%|{bar}| {elapsed}<{remaining}"
     delay = 0 if progress else _DELAY

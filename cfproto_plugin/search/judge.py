@@ -35,7 +35,7 @@ def margin_of(
     may be from the model's own. Where all classes are allowed, it is the largest probability.
     """
     least = kappa + noise
-    if proba.shape[1] == 2 and sure is None and not (allowed[:, 0] & allowed[:, 1]).any():  # noqa: PLR2004
+    if proba.shape[1] == 2 and sure is None and not np.count_nonzero(allowed[:, 0] & allowed[:, 1]):  # noqa: PLR2004
         margin = proba[:, 0] - proba[:, 1]  # one of the two is allowed
         np.negative(margin, out=margin, where=~allowed[:, 0])
         if least:
@@ -182,7 +182,7 @@ class Judge:
         sure = self.sure if wish else self.task.least
         margin = margin_of(proba, allowed, self._config.kappa, sure, lead, error)
         failed = np.isnan(margin)
-        margin = np.where(failed, _FAILED, margin) if failed.any() else margin
+        margin = np.where(failed, _FAILED, margin) if np.count_nonzero(failed) else margin
         if decision is None:
             return margin
         margin = np.where(decision < 0, _FAILED, margin)

@@ -190,7 +190,7 @@ class FeatureSpace:
             return x
         z = (x - self.offset.astype(x.dtype, copy=False)) / self.factor.astype(x.dtype, copy=False)
         missing = np.isnan(z)
-        if missing.any():
+        if np.count_nonzero(missing):
             z[missing] = 0
         for at, embedding in self.embeddings.items():
             code = np.nan_to_num(x[..., at]).astype(int).clip(0, len(embedding) - 1)

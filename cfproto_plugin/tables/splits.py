@@ -71,8 +71,8 @@ class Splits:
 
         `inward` values across the splits from the original to the current value; from there to `beyond` likewise, but
         only one of `every`; and `around` values on either side of the original. The current value stands for those of
-        the last kind that are missing. Second: whether a split lies between the original and the current value, as
-        `is_between` says.
+        the last kind that are missing or among the first. Second, (..., A): whether a split lies between the original
+        and the current value; a missing value is on a side of its own.
         """
         ends = np.array([original, current, beyond])
         below = self._below(ends)
@@ -82,22 +82,15 @@ class Splits:
         else:
             across = self._across(ends[:2], ends[1:], below[:2], below[1:], inward)
             near = self._near(current, below[0], around)
+            some, first, last = np.abs(below[0] - below[1]) > inward, original[..., None], current[..., None]
+            near = np.where(some[..., None] | ~((near - first) * (near - last) <= 0), near, last)
             values = np.concatenate([across[0], across[1, ..., ::every], near], axis=-1)
-        return values, self._are_apart(below, ends)
+        return values, (below[0] != below[1]) | np.isnan(ends[:2]).any(axis=0)
 
     @property
     def are_exact(self) -> bool:
         """Whether it is known on which side of a split every number lies."""
         return self._equal_left is not None and self._dtype is not None
-
-    def is_between(self, start: Array, end: Array) -> Array:
-        """Whether a split lies between two values of a column: (..., A). A missing value is on a side of its own."""
-        ends = np.array([start, end])
-        return self._are_apart(self._below(ends), ends)
-
-    def _are_apart(self, below: Array, ends: Array) -> Array:
-        """Likewise for the first two of some values (m, ..., A), by how many splits lie below them."""
-        return np.asarray((below[0] != below[1]) | np.isnan(ends[:2]).any(axis=0))
 
     def _across(self, start: Array, end: Array, from_start: Array, from_end: Array, most: int) -> Array:
         """The values of `across`; from_start, from_end: (..., A) how many splits lie below the two."""

@@ -65,7 +65,8 @@ def moves_of(judge: Judge, points: Points, active: Array, splits: Splits | None,
         cost += judge.theta * off
     if config.few_changes:
         cost += config.few_changes * changed(values, original[:, :, None])
-    fresh &= cost - cost[:, :, :1] < judge.task.tuning.largest_rise * points.cost[active, None, None]
+    largest_rise = judge.task.tuning.largest_rise * points.cost[active]
+    fresh &= cost - cost[:, :, :1] < largest_rise[:, None, None]
     fresh &= (cost < limit[:, None, None]) | (cost <= cost[:, :, :1])
     return Moves(values, cost, off, fresh, apart)
 
@@ -76,11 +77,11 @@ def looked_at_first(judge: Judge, moves: Moves, splits: Splits | None) -> Array:
     Not those back to the original value that cross no split: it is known that they do nothing.
     """
     if splits is not None and splits.are_exact and moves.apart is not None:
-        acts = moves.apart.copy()
-        acts[:, list(judge.space.embeddings)] = True
-        first = moves.fresh.copy()
-        first[..., ORIGINAL] &= acts
-        return np.asarray(first)
+        first, categories = moves.fresh.copy(), list(judge.space.embeddings)
+        first[..., ORIGINAL] &= moves.apart
+        if categories:
+            first[:, categories, ORIGINAL] = moves.fresh[:, categories, ORIGINAL]
+        return first
     if not judge.task.tuning.sparing or splits is not None or moves.cost.shape[2] <= max(_FIRST):
         return moves.fresh
     first = np.zeros(moves.cost.shape[1:], dtype=bool)

@@ -95,7 +95,7 @@ def _improve(judge: Judge, points: Points, active: Array, splits: Splits | None,
     choice = np.concatenate([*together, pairs, single], axis=1)
     each, column = np.arange(len(active)), np.arange(choice.shape[2])
     cost = moves.cost[each[:, None, None], column, choice].sum(axis=2)
-    point, number = np.nonzero(_worth_trying(points, active, cost, tuning.least_gain))
+    point, number = _worth_trying(points, active, cost, tuning.least_gain).nonzero()
     if not len(point):
         return active[:0]
     margin, shortfall = np.full(cost.shape, -np.inf), np.zeros(cost.shape)
@@ -138,7 +138,7 @@ def _best(points: Points, active: Array, cost: Array, margin: Array, shortfall: 
     if stuck.any():
         best = np.where(stuck, margin.argmax(axis=1), best)
         some |= stuck & (margin.max(axis=1) > points.reach[active])
-    point = np.flatnonzero(some)
+    point = some.nonzero()[0]
     return point, best[point]
 
 
@@ -176,7 +176,7 @@ def best_pairs(cost: Array, effect: Array, margin: Array, slack: tuple[float, ..
     granted = np.reshape(slack, (-1, 1, 1)) * np.abs(does)[:, None, :, None]
     possible = np.where(left[:, None] + granted >= 0, total[:, None], -np.inf).reshape(p, len(slack), -1)
     best = possible.argmax(axis=2)
-    some, number = np.nonzero(possible.max(axis=2) > least[:, None])
+    some, number = (possible.max(axis=2) > least[:, None]).nonzero()
     for part in np.divmod(best[some, number], move.shape[1]):
         chosen = move[some, part]
         found[some, number, chosen // places] = chosen % places
