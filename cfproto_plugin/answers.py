@@ -107,12 +107,14 @@ class Answers:
     def __post_init__(self) -> None:
         n = len(self.original)
         numbers = ("distance", "margin", "objective", "lower_bound", "gap", "typicality", "stability")
-        unknown = {**{name: np.full(n, math.nan) for name in numbers}, "how": np.full(n, None)}
-        unknown["needed_for"] = np.full((n, len(self.column_names or ())), "", dtype="U11")
         for each in fields(self):
             value = getattr(self, each.name)
-            if value is None and each.name in unknown:
-                value = unknown[each.name]
+            if value is None and each.name in numbers:
+                value = np.full(n, math.nan)
+            elif value is None and each.name == "how":
+                value = np.full(n, None)
+            elif value is None and each.name == "needed_for":
+                value = np.full((n, len(self.column_names or ())), "", dtype="U11")
             if isinstance(value, np.ndarray):
                 value = value.view()
                 value.flags.writeable = False

@@ -27,7 +27,7 @@ from cfproto_plugin.fitted import Fitted, Models, require_fitted
 from cfproto_plugin.plugins.versions import versions
 from cfproto_plugin.protocols import CategoryDistance, ModelAdapter, PrototypeProvider
 from cfproto_plugin.result import budget_record, explanation_of
-from cfproto_plugin.search.clock import Clock, Done, Progress, reporting
+from cfproto_plugin.search.clock import Clock, Done, Progress, reporting, silent
 from cfproto_plugin.search.portions import solve_in_portions
 from cfproto_plugin.search.proofs.certificate import Certificate
 from cfproto_plugin.search.proofs.certify import bounds, certify
@@ -118,6 +118,8 @@ class CounterfactualExplainer:
             settled = len(lines.given) - len(todo), len(np.unique(lines.group[lines.status == "found"]))
 
             def tick(fraction: float) -> None:
+                if show is silent:
+                    return
                 done, found = settled[0] + int(fraction * len(todo)), settled[1] + clock.found
                 show(Done(fraction, len(lines.given), done, found))
 

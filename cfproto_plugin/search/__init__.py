@@ -7,7 +7,7 @@ model        the classifier, counted  targets     which classes a counterfactual
 candidates   points on their way      incumbent   the best point of every row; the driver alone writes it
 clock        deadline and progress    tuning      constants of the search
 portions     many lines, a thousand or so at a time
-lookup       training rows for questions of distance
+lookup       points and quantiles of the training rows
 how          the record of how a counterfactual was found
 objective/   pure numerics            methods/    ways to a candidate            refine/   from candidate to answer
 """

@@ -117,4 +117,4 @@ def firsts(values: Array) -> Array:
     """Positions at which the values of a sorted array (m,) first occur."""
     new = np.ones(len(values), dtype=bool)
     new[1:] = values[1:] != values[:-1]
-    return np.flatnonzero(new)
+    return new.nonzero()[0]

@@ -66,10 +66,12 @@ class Pace:
 
     def rows(self, most: int) -> int:
         """How many rows the next call may have, from 1 to `most`."""
+        if self.deadline == np.inf:
+            return most
         left = self.left()
         if left < 0:
             raise OutOfTimeError
-        return most if left == np.inf else self.rows_in(_SHARE * left, most)
+        return self.rows_in(_SHARE * left, most)
 
     def groups(self, rows: int, most: int) -> int:
         """Likewise for groups of so many rows each: how many groups, from 1 to `most`."""
@@ -164,6 +166,10 @@ class Clock:
             self.seconds[rows] += (time.perf_counter() - start) / max(len(rows), 1)
 
 
+def silent(_done: Done) -> None:
+    """What `reporting` yields if nobody asks what is done."""
+
+
 @contextmanager
 def reporting(progress: Progress, description: str) -> Iterator[Callable[[Done], None]]:
     """Yield a function that takes what is done.
@@ -175,7 +181,7 @@ def reporting(progress: Progress, description: str) -> Iterator[Callable[[Done],
         yield progress
         return
     if progress is False or (progress is None and not _is_interactive()):
-        yield lambda _done: None
+        yield silent
         return
     form = "{desc} {percentage:3.0f}%|{bar}| {elapsed}<{remaining}"
     delay = 0 if progress else _DELAY

@@ -49,7 +49,7 @@ def ask(call: Callable[[Array], Any], n: int, most: float = np.inf, seconds: flo
     except ModelGoneError:
         raise
     except Exception as error:  # noqa: BLE001 whatever a model raises
-        return _halved(call, rows, error, most, time.perf_counter() + seconds)
+        return halved(call, rows, error, most, time.perf_counter() + seconds)
 
 
 def ask_vjp(
@@ -66,8 +66,8 @@ def ask_vjp(
         except ModelGoneError:
             raise
         except Exception as error:  # noqa: BLE001 whatever a model raises
-            halved = _halved(lambda some: vjp(x[some]), np.arange(len(x)), error, most, time.perf_counter() + seconds)
-            return _in_parts(halved, x)
+            asked = halved(lambda some: vjp(x[some]), np.arange(len(x)), error, most, time.perf_counter() + seconds)
+            return _in_parts(asked, x)
         return y, lambda cotangent: _pulled(whole, cotangent, x)
     asked = Asked([], {})
     start = 0
@@ -116,7 +116,7 @@ def in_words(error: Exception) -> str:
     return text.rstrip(".")
 
 
-def _halved(call: Callable[[Array], Any], rows: Array, error: Exception, most: float, deadline: float) -> Asked:
+def halved(call: Callable[[Array], Any], rows: Array, error: Exception, most: float, deadline: float) -> Asked:
     """Largest parts first: neighbours, such as the points of a path, fail together."""
     asked = Asked([], {})
     todo, calls = deque(_halves(rows)), 0

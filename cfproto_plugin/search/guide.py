@@ -25,7 +25,7 @@ class Guide:
     proba: Array  # (N,) the probability of that class
     splits: Splits | None  # where a tree model splits the columns of the table
     floors: Floors  # what answers should reach
-    lookup: Lookup = field(default_factory=Lookup, compare=False)  # finds the training rows near a line
+    lookup: Lookup = field(default_factory=Lookup, compare=False)  # what is asked of the training rows again and again
 
     @property
     def with_codes(self) -> bool:

@@ -54,12 +54,12 @@ class Incumbents:
 
     def offer(self, points: Candidates) -> None:
         """Take over valid points that rank before what their line has."""
-        points = points.take(points.valid)
-        at = cheapest(points.row, points.rank, self._rank)
+        at, rank = points.valid.nonzero()[0], points.rank
+        at = at[cheapest(points.row[at], rank[at], self._rank)]
         row = points.row[at]
         for mine, part in zip(self._points, points, strict=True):
             mine[row] = part[at]
-        self._rank[row] = points.rank[at]
+        self._rank[row] = rank[at]
 
     def polished(self, row: Array) -> None:
         """Remember what lines (m,) cost before polishing, where they had something."""

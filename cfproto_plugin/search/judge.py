@@ -35,9 +35,9 @@ def margin_of(
     may be from the model's own. Where all classes are allowed, it is the largest probability.
     """
     least = kappa + noise
-    if proba.shape[1] == 2 and sure is None and not (allowed[:, 0] & allowed[:, 1]).any():  # noqa: PLR2004
+    if proba.shape[1] == 2 and sure is None and not np.count_nonzero(allowed[:, 0] & allowed[:, 1]):  # noqa: PLR2004
         margin = proba[:, 0] - proba[:, 1]  # one of the two is allowed
-        margin = np.where(allowed[:, 0], margin, -margin)
+        np.negative(margin, out=margin, where=~allowed[:, 0])
         if least:
             return np.asarray(margin - least)
         margin[(margin == 0) & allowed[:, 0]] = _LEAST
@@ -153,17 +153,17 @@ class Judge:
             self.reached.note(table, row, known, margin > 0, self.is_permitted)
         return margin
 
-    def free_margin_of(self, tables: Callable[[Array], Array], row: Array) -> Array:
+    def free_margin_of(self, tables: Callable[[slice], Array], row: Array) -> Array:
         """Likewise of points that are made when they are asked about, in parts that memory and the time left allow.
 
-        tables: takes numbers (m,) of points, returns their rows (m, A).
+        tables: takes a slice of the points, returns their rows (m, A).
         """
-        model, found, start = self.model, [np.zeros(0)], 0
+        model, found, start = self.model, np.zeros(len(row)), 0
         while start < len(row):
-            part = np.arange(start, min(len(row), start + model.pace.rows(model.most_rows)))
-            found.append(self.free_margin(tables(part), row[part]))
-            start += len(part)
-        return np.concatenate(found)
+            part = slice(start, start + model.pace.rows(model.most_rows))
+            found[part] = self.free_margin(tables(part), row[part])
+            start = part.stop
+        return found
 
     def margin_by(
         self, proba: Array, decision: Array | None, row: Array, *, own: bool = False, wish: bool = True
@@ -182,7 +182,7 @@ class Judge:
         sure = self.sure if wish else self.task.least
         margin = margin_of(proba, allowed, self._config.kappa, sure, lead, error)
         failed = np.isnan(margin)
-        margin = np.where(failed, _FAILED, margin) if failed.any() else margin
+        margin = np.where(failed, _FAILED, margin) if np.count_nonzero(failed) else margin
         if decision is None:
             return margin
         margin = np.where(decision < 0, _FAILED, margin)

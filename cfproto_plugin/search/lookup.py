@@ -1,4 +1,7 @@
-"""The training rows of every class as points in 32 bits, ready for matrix products; made at the first question."""
+"""What searches ask of the training rows again and again; made at the first question.
+
+The rows of every class as points in 32 bits, ready for matrix products, and the quantiles of the columns.
+"""
 
 from __future__ import annotations
 
@@ -38,13 +41,14 @@ class Lookup:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._known: tuple[Array, ByClass] | None = None
+        self._quantiles: dict[tuple[int, int], Array] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy makes its own points."""
         return {}
 
     def __setstate__(self, _state: dict[str, Any]) -> None:
-        self._lock, self._known = threading.Lock(), None
+        self._lock, self._known, self._quantiles = threading.Lock(), None, {}
 
     def of(
         self, space: FeatureSpace, train: Array, labels: Array, proba: Array
@@ -63,6 +67,21 @@ class Lookup:
                 }
                 self._known = centre, classes
             return self._known
+
+    def quantiles(self, train: Array, step: int, count: int) -> Array:
+        """`count` quantiles (A, count) of every column of each `step`-th training row; NaN in a column without a value.
+
+        train: (N, A) table.
+        """
+        with self._lock:
+            if (step, count) not in self._quantiles:
+                found = np.full((train.shape[1], count), np.nan)
+                for at, column in enumerate(train[::step].T):
+                    known = column[~np.isnan(column)]
+                    if len(known):
+                        found[at] = np.quantile(known, np.linspace(0, 1, count))
+                self._quantiles[step, count] = found
+            return self._quantiles[step, count]
 
 
 def _points(space: FeatureSpace, train: Array, which: Array, centre: Array, proba: Array) -> ClassPoints:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from cfproto_plugin.plugins import Adapted, checked_labels, checked_proba, check
 from cfproto_plugin.protocols import Array, Pullback
 from cfproto_plugin.search.boundary import margins
 from cfproto_plugin.search.clock import Pace
-from cfproto_plugin.search.failures import ask, ask_vjp, in_words
+from cfproto_plugin.search.failures import ask, ask_vjp, halved, in_words
 from cfproto_plugin.search.noise import Noise
 from cfproto_plugin.search.tuning import Tuning
 from cfproto_plugin.tables.given import Given
@@ -79,7 +80,7 @@ class SearchModel:
         tuning = tuning or Tuning()
         self._cells, self._most_cells = tuning.cells if adapted.vjp is None else tuning.network, tuning.cells
 
-    @property
+    @cached_property
     def most_rows(self) -> int:
         """The largest number of rows that is asked about in one call."""
         columns = len(self.space.columns.attributes)
@@ -305,7 +306,13 @@ class SearchModel:
 
     def _some(self, at: Array, call: Callable[[Array], Array]) -> Array:
         """What the model says of rows (m,) of a question; NaN for those that it fails for."""
-        asked = ask(lambda part: call(at[part]), len(at), _CALLS, _SECONDS)
+        try:
+            return call(at)
+        except ModelGoneError:
+            raise
+        except Exception as error:  # noqa: BLE001 whatever a model raises
+            deadline = time.perf_counter() + _SECONDS
+            asked = halved(lambda part: call(at[part]), np.arange(len(at)), error, _CALLS, deadline)
         if asked.failed:
             self.raised = in_words(next(iter(asked.failed.values())))
         found = asked.joined(len(at), np.nan)

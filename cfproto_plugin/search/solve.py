@@ -195,7 +195,7 @@ class _Driver:
             return
         changes = count_changed(self.incumbents.table, task.rows.table)
         rows = np.flatnonzero(self.incumbents.found() & (changes > 1))
-        self.offer(search_shorter(self.judge, self.clock, self.best, rows, changes[rows] - 1, self.guide.train))
+        self.offer(search_shorter(self.judge, self.clock, self.best, rows, changes[rows] - 1, self.guide))
         self.polish(0.9)
 
     def fulfil(self) -> None:

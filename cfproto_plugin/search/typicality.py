@@ -83,8 +83,8 @@ def _nearest(z: Array, rows: Array) -> tuple[Array, Array]:
     parts = [_nearest_of(z[at : at + _size(rows)], rows, count) for at in range(0, max(len(z), 1), _size(rows))]
     distance, found = (np.concatenate(part) for part in zip(*parts, strict=True))
     same = (distance[:, :1] == 0).astype(int)
-    places = np.arange(count - 1) + same
-    return np.take_along_axis(distance, places, axis=1), np.take_along_axis(found, places, axis=1)
+    each, places = np.arange(len(distance))[:, None], np.arange(count - 1) + same
+    return distance[each, places], found[each, places]
 
 
 def _size(rows: Array) -> int:
@@ -100,9 +100,10 @@ def _nearest_of(z: Array, rows: Array, count: int) -> tuple[Array, Array]:
         return np.asarray(distance), np.asarray(at)
     distance = cdist(z, rows, "sqeuclidean")
     at = np.argpartition(distance, count - 1, axis=1)[:, :count] if count < len(rows) else _all(distance)
-    near = np.take_along_axis(distance, at, axis=1)
+    each = np.arange(len(z))[:, None]
+    near = distance[each, at]
     order = np.lexsort((at, near), axis=1)
-    return np.sqrt(np.take_along_axis(near, order, axis=1)), np.take_along_axis(at, order, axis=1)
+    return np.sqrt(near[each, order]), at[each, order]
 
 
 def _all(distance: Array) -> Array:

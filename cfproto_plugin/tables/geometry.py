@@ -24,8 +24,10 @@ def changed(x: Array, original: Array, x_missing: Array | None = None, original_
     itself, as NaN does; cells of other types need their masks.
     """
     differ = np.asarray(x != original, dtype=bool)
-    x_missing = np.asarray(x != x, dtype=bool) if x_missing is None else x_missing  # noqa: PLR0124
     original_missing = np.asarray(original != original, dtype=bool) if original_missing is None else original_missing  # noqa: PLR0124
+    if not np.count_nonzero(original_missing):
+        return differ
+    x_missing = np.asarray(x != x, dtype=bool) if x_missing is None else x_missing  # noqa: PLR0124
     return np.asarray(differ & ~(x_missing & original_missing))
 
 

@@ -189,11 +189,13 @@ class FeatureSpace:
         if self.is_identity:
             return x
         z = (x - self.offset.astype(x.dtype, copy=False)) / self.factor.astype(x.dtype, copy=False)
-        z = np.where(np.isnan(z), 0, z)
+        missing = np.isnan(z)
+        if np.count_nonzero(missing):
+            z[missing] = 0
         for at, embedding in self.embeddings.items():
             code = np.nan_to_num(x[..., at]).astype(int).clip(0, len(embedding) - 1)
             z[..., at] = embedding[code]
-        return z
+        return np.asarray(z)
 
     def decode(self, z: Array, rows: Rows) -> Array:
         """Search points (..., A) inside z_lower and z_upper as rows of the table; what did not move is the original."""

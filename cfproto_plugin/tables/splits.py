@@ -64,61 +64,59 @@ class Splits:
         below = self._below(np.array([start, end]))
         return self._across(start, end, below[0], below[1], most)
 
-    def places(self, original: Array, current: Array, beyond: Array, inward: int, every: int, around: int) -> Array:
+    def places(
+        self, original: Array, current: Array, beyond: Array, inward: int, every: int, around: int
+    ) -> tuple[Array, Array]:
         """Values (..., A, V) that polishing tries: three kinds, from one search of the splits.
 
         `inward` values across the splits from the original to the current value; from there to `beyond` likewise, but
-        only one of `every`; and `around` values on either side of the original, which itself stands for those missing.
+        only one of `every`; and `around` values on either side of the original. The current value stands for those of
+        the last kind that are missing or among the first. Second, (..., A): whether a split lies between the original
+        and the current value; a missing value is on a side of its own.
         """
+        ends = np.array([original, current, beyond])
+        below = self._below(ends)
         if not len(self.values):
-            ends = np.stack([current, beyond, original], axis=-1)
-            return np.repeat(ends, [inward, -(-inward // every), 2 * around], axis=-1)
-        below = self._below(np.array([original, current, beyond]))
-        return np.concatenate(
-            [
-                self._across(original, current, below[0], below[1], inward),
-                self._across(current, beyond, below[1], below[2], inward, every),
-                self._near(original, below[0], around),
-            ],
-            axis=-1,
-        )
+            values = np.stack([current, beyond, current], axis=-1)
+            values = np.repeat(values, [inward, -(-inward // every), 2 * around], axis=-1)
+        else:
+            across = self._across(ends[:2], ends[1:], below[:2], below[1:], inward)
+            near = self._near(current, below[0], around)
+            some, first, last = np.abs(below[0] - below[1]) > inward, original[..., None], current[..., None]
+            near = np.where(some[..., None] | ~((near - first) * (near - last) <= 0), near, last)
+            values = np.concatenate([across[0], across[1, ..., ::every], near], axis=-1)
+        return values, (below[0] != below[1]) | np.isnan(ends[:2]).any(axis=0)
 
     @property
     def are_exact(self) -> bool:
         """Whether it is known on which side of a split every number lies."""
         return self._equal_left is not None and self._dtype is not None
 
-    def is_between(self, start: Array, end: Array) -> Array:
-        """Whether a split lies between two values of a column: (..., A). A missing value is on a side of its own."""
-        below = self._below(np.array([start, end]))
-        return np.asarray((below[0] != below[1]) | np.isnan(start) | np.isnan(end))
-
-    def _across(self, start: Array, end: Array, from_start: Array, from_end: Array, most: int, every: int = 1) -> Array:
-        """The values of `across`, one of `every`; from_start, from_end: (..., A) how many splits lie below the two."""
+    def _across(self, start: Array, end: Array, from_start: Array, from_end: Array, most: int) -> Array:
+        """The values of `across`; from_start, from_end: (..., A) how many splits lie below the two."""
         low = np.minimum(from_start, from_end)
         count = np.maximum(from_start, from_end) - low
-        at = low[..., None] + np.arange(0, most, every) * count[..., None] // most
+        at = low[..., None] + np.arange(most) * count[..., None] // most
         up = end > start
         beyond = self._flat_sides.take(at + np.where(up, len(self.values), 0)[..., None], mode="clip")
         beyond = beyond.astype(start.dtype, copy=False)
         start, end = start[..., None], end[..., None]
         inside = (beyond - start) * (beyond - end) <= 0
-        inside &= _distinct(most)[:, ::every].take(count, axis=0, mode="clip")
+        inside &= _distinct(most).take(count, axis=0, mode="clip")
         return np.where(inside, beyond, end)
 
-    def _near(self, x: Array, at: Array, most: int) -> Array:
-        """Values (..., A, 2·most) just beyond the nearest splits below and above x (..., A); x for none.
+    def _near(self, instead: Array, at: Array, most: int) -> Array:
+        """Values (..., A, 2·most) just beyond the nearest splits below and above a value; `instead` (..., A) for none.
 
-        at: (..., A) how many splits lie below x.
+        at: (..., A) how many splits lie below the value.
         """
-        here, at = x[..., None], at[..., None]
-        steps = np.arange(most)
+        at, instead, steps = at[..., None], instead[..., None], np.arange(most)
         below, above = at - 1 - steps, at + steps
-        low = self._sides[0].take(below, mode="clip").astype(x.dtype, copy=False)
-        high = self._sides[1].take(above, mode="clip").astype(x.dtype, copy=False)
-        low = np.where(below >= self._ends[:-1, None], low, here)
-        high = np.where(above < self._ends[1:, None], high, here)
-        return np.concatenate([low, high], axis=-1)
+        found = np.concatenate(
+            [self._sides[0].take(below, mode="clip"), self._sides[1].take(above, mode="clip")], axis=-1
+        )
+        exists = np.concatenate([below >= self._ends[:-1, None], above < self._ends[1:, None]], axis=-1)
+        return np.where(exists, found.astype(instead.dtype, copy=False), instead)
 
     def _below(self, x: Array) -> Array:
         """How many splits, of all columns up to its own, lie below each cell (..., A) as the model compares them."""

@@ -12,6 +12,7 @@ import numpy as np
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.candidates import Candidates, candidates, cheapest, traces
 from cfproto_plugin.search.clock import Clock
+from cfproto_plugin.search.guide import Guide
 from cfproto_plugin.search.judge import Judge
 from cfproto_plugin.tables.geometry import changed
 from cfproto_plugin.tables.space import FeatureSpace, Rows
@@ -19,20 +20,21 @@ from cfproto_plugin.tables.space import FeatureSpace, Rows
 _SEEN = 2000  # training rows whose values are tried for a shorter list of changes
 
 
-def search_beam(judge: Judge, clock: Clock, best: Array, train: Array) -> Iterator[Candidates]:
-    """Look for counterfactuals of at most `max_changes` changes of the lines that have none; train is (N, A).
+def search_beam(judge: Judge, clock: Clock, best: Array, guide: Guide) -> Iterator[Candidates]:
+    """Look for counterfactuals of at most `max_changes` changes of the lines that have none.
 
     Without that limit as long as a change gains margin, for about `beam_rows` points. Not in tables so wide that two
     values of every column are more candidates than fit in memory.
     """
     tuning, limit = judge.task.tuning, judge.task.config.max_changes
-    count = min(tuning.beam_values, tuning.cells // train.shape[1] ** 2)
+    columns = guide.train.shape[1]
+    count = min(tuning.beam_values, tuning.cells // columns**2)
     if limit is None:
-        count = min(count, max(2, tuning.beam_rows // (4 * train.shape[1])))
+        count = min(count, max(2, tuning.beam_rows // (4 * columns)))
     lines = np.flatnonzero(np.isinf(best))
     if count < 2 or not len(lines):  # noqa: PLR2004 the value of the row, and another
         return
-    known = _known_values(judge.space, train, count)
+    known = _known_values(judge.space, guide, 1, count)
     for row in lines.tolist():
         if clock.is_over():
             return
@@ -41,17 +43,17 @@ def search_beam(judge: Judge, clock: Clock, best: Array, train: Array) -> Iterat
 
 
 def search_shorter(
-    judge: Judge, clock: Clock, best: Array, rows: Array, limit: Array, train: Array
+    judge: Judge, clock: Clock, best: Array, rows: Array, limit: Array, guide: Guide
 ) -> Iterator[Candidates]:
     """Look for counterfactuals of lines (m,) with at most limit (m,) and `shorter_changes` changes, as starts.
 
     Polishing may make one cheaper than the best that is not yet.
     """
     tuning = judge.task.tuning
-    count = min(tuning.beam_values, tuning.beam_rows // train.shape[1])
+    count = min(tuning.beam_values, tuning.beam_rows // guide.train.shape[1])
     if count < 2 or not len(rows):  # noqa: PLR2004
         return
-    known = _known_values(judge.space, train[:: -(-len(train) // _SEEN)], count)
+    known = _known_values(judge.space, guide, -(-len(guide.train) // _SEEN), count)
     for row, most in zip(rows.tolist(), np.minimum(limit, tuning.shorter_changes).tolist(), strict=True):
         if clock.is_over():
             return
@@ -91,19 +93,16 @@ def _search_line(
         beam = _best_sets(table, margin, judge.cost(table, rows), origin.table[0], width)
 
 
-def _known_values(space: FeatureSpace, train: Array, count: int) -> Array:
-    """Values (A, count) of the training rows (N, A) to try; NaN where there are fewer, and in fixed columns."""
-    values = np.full((train.shape[1], count), np.nan)
-    shares = np.linspace(0, 1, count)
-    for at in np.flatnonzero(~space.rules.fixed).tolist():
-        column = train[:, at][~np.isnan(train[:, at])]
-        if at in space.embeddings:
-            choices = space.rules.choices(at)
-            counts = np.bincount(column.astype(int), minlength=len(choices)) * choices
+def _known_values(space: FeatureSpace, guide: Guide, step: int, count: int) -> Array:
+    """Values (A, count) of each `step`-th training row to try; NaN where there are fewer, and in fixed columns."""
+    values = guide.lookup.quantiles(guide.train, step, count).copy()
+    values[[*np.flatnonzero(space.rules.fixed), *space.embeddings]] = np.nan
+    for at in space.embeddings:
+        if not space.rules.fixed[at]:
+            column, choices = guide.train[::step, at], space.rules.choices(at)
+            counts = np.bincount(column[~np.isnan(column)].astype(int), minlength=len(choices)) * choices
             frequent = np.argsort(-counts, kind="stable")[: min(count, np.count_nonzero(counts))]
             values[at, : len(frequent)] = frequent
-        elif len(column):
-            values[at] = np.quantile(column, shares)
     return values
 
 
@@ -126,5 +125,6 @@ def _one_more(beam: Array, values: Array, original: Array) -> Array:
 def _best_sets(table: Array, margin: Array, cost: Array, original: Array, width: int) -> Array:
     """The points with the largest margin, of equals the farthest, one of every set of changed columns."""
     order = np.lexsort((-cost, -margin))[: 64 * width]
-    _, first = np.unique(changed(table[order], original), axis=0, return_index=True)
+    sets = np.packbits(changed(table[order], original), axis=1)
+    _, first = np.unique(sets.view(np.dtype((np.void, sets.shape[1]))).ravel(), return_index=True)
     return table[order[np.sort(first)[:width]]]

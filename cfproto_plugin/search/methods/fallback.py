@@ -41,10 +41,10 @@ def fall_back(judge: Judge, clock: Clock, best: Array, guide: Guide) -> Iterator
         yield from search(judge, clock, best, rows, z, classes, theta, method="fallback")
     limited = judge.task.config.max_changes is not None  # few changes are the beam's own matter
     if limited:
-        yield from search_beam(judge, clock, best, guide.train)
+        yield from search_beam(judge, clock, best, guide)
     yield from search_product(judge, clock, best, guide)
     if not limited and len(judge.space.shape) == 1:  # single pixels of an image lead nowhere, and are many
-        yield from search_beam(judge, clock, best, guide.train)
+        yield from search_beam(judge, clock, best, guide)
 
 
 class _Near:

@@ -20,28 +20,29 @@ def measured(
     """
     effect, first = np.zeros(moves.cost.shape), looked_at_first(judge, moves, splits)
     effect[first] = _effect(judge, points, active, moves, first)
-    known = ~moves.fresh | first
-    if splits is None and not known.all():
+    known = ~moves.fresh | first if splits is None else None
+    if known is not None and not known.all():
         more = looked_at_next(moves, effect, known, points.cost[active])
         effect[more] = _effect(judge, points, active, moves, more)
         known |= more
         values, cost = (np.where(known, part, part[..., :1]) for part in (moves.values, moves.cost))
         off = None if moves.off is None else np.where(known, moves.off, moves.off[..., :1])
-        moves = Moves(values, cost, off, moves.fresh & known)
+        moves = Moves(values, cost, off, moves.fresh & known, moves.apart)
     return moves, effect, _best_single(moves, effect, points.margin[active])
 
 
 def _effect(judge: Judge, points: Points, active: Array, moves: Moves, some: Array) -> Array:
     """What some moves (p, A, V) add to the margin of their points: one number for each."""
-    point, column, place = np.nonzero(some)
+    point, column, _ = some.nonzero()
+    point, value = active[point], moves.values[some]
 
-    def moved(at: Array) -> Array:
-        table = points.table[active[point[at]]]
-        table[np.arange(len(table)), column[at]] = moves.values[point[at], column[at], place[at]]
+    def moved(part: slice) -> Array:
+        table = points.table[point[part]]
+        table[np.arange(len(table)), column[part]] = value[part]
         return np.asarray(table)
 
-    margin = judge.free_margin_of(moved, points.row[active[point]])
-    return np.asarray(margin - points.margin[active[point]])
+    margin = judge.free_margin_of(moved, points.row[point])
+    return np.asarray(margin - points.margin[point])
 
 
 def _best_single(moves: Moves, effect: Array, margin: Array) -> Array:

@@ -33,6 +33,9 @@ class Moves(NamedTuple):
     cost: Array
     off: Array | None  # squared distance to the prototype; None if nothing asks for it
     fresh: Array  # differs from the current value and does not cost too much: its effect has to be measured
+    apart: (
+        Array | None
+    )  # (p, A) whether a split lies between the original and the current value, where there are splits
 
 
 def moves_of(judge: Judge, points: Points, active: Array, splits: Splits | None, turn: int, limit: Array) -> Moves:
@@ -42,8 +45,9 @@ def moves_of(judge: Judge, points: Points, active: Array, splits: Splits | None,
     """
     row, rows, config = points.row[active], judge.task.rows, judge.task.config
     original, current, end = rows.table[row], points.table[active], points.path_end[active]
-    values = _places(judge, original, current, end, splits)
-    if judge.task.tuning.sparing and turn == 0:
+    coarse = judge.task.tuning.sparing and turn == 0
+    values, apart = _places(judge, original, current, end, splits, coarse=coarse)
+    if coarse:
         values = values[..., [CURRENT, ORIGINAL, 2 + (_COARSE if splits is None else _COARSE_SPLIT)]]
     lower, upper = rows.lower[row][:, :, None], rows.upper[row][:, :, None]
     if judge.space.rounds or not judge.space.rules.plain or np.isnan(original).any():
@@ -61,9 +65,10 @@ def moves_of(judge: Judge, points: Points, active: Array, splits: Splits | None,
         cost += judge.theta * off
     if config.few_changes:
         cost += config.few_changes * changed(values, original[:, :, None])
-    fresh &= cost - cost[:, :, :1] < judge.task.tuning.largest_rise * points.cost[active, None, None]
+    largest_rise = judge.task.tuning.largest_rise * points.cost[active]
+    fresh &= cost - cost[:, :, :1] < largest_rise[:, None, None]
     fresh &= (cost < limit[:, None, None]) | (cost <= cost[:, :, :1])
-    return Moves(values, cost, off, fresh)
+    return Moves(values, cost, off, fresh, apart)
 
 
 def looked_at_first(judge: Judge, moves: Moves, splits: Splits | None) -> Array:
@@ -71,12 +76,12 @@ def looked_at_first(judge: Judge, moves: Moves, splits: Splits | None) -> Array:
 
     Not those back to the original value that cross no split: it is known that they do nothing.
     """
-    if splits is not None and splits.are_exact:
-        acts = splits.is_between(moves.values[..., CURRENT], moves.values[..., ORIGINAL])
-        acts[:, list(judge.space.embeddings)] = True
-        first = moves.fresh.copy()
-        first[..., ORIGINAL] &= acts
-        return np.asarray(first)
+    if splits is not None and splits.are_exact and moves.apart is not None:
+        first, categories = moves.fresh.copy(), list(judge.space.embeddings)
+        first[..., ORIGINAL] &= moves.apart
+        if categories:
+            first[:, categories, ORIGINAL] = moves.fresh[:, categories, ORIGINAL]
+        return first
     if not judge.task.tuning.sparing or splits is not None or moves.cost.shape[2] <= max(_FIRST):
         return moves.fresh
     first = np.zeros(moves.cost.shape[1:], dtype=bool)
@@ -108,18 +113,21 @@ def looked_at_next(moves: Moves, effect: Array, known: Array, cost: Array) -> Ar
     return np.asarray(pays & ~known)
 
 
-def _places(judge: Judge, original: Array, current: Array, end: Array, splits: Splits | None) -> Array:
+def _places(
+    judge: Judge, original: Array, current: Array, end: Array, splits: Splits | None, *, coarse: bool
+) -> tuple[Array, Array | None]:
     """Values (p, A, V): the current one, the original, some between and some beyond the two, some around the original.
 
-    All arguments are (p, A).
+    original, current, end: (p, A). coarse: those around the original are not needed. Second: see `Moves.apart`.
     """
-    tuning = judge.task.tuning
+    tuning, apart = judge.task.tuning, None
     beyond = np.where(np.abs(end - original) > np.abs(current - original), end, current)
     if splits is None:
         between = _fractions(judge, original, current, beyond)
     else:
-        between = splits.places(original, current, beyond, tuning.inward, tuning.outward_every, tuning.around)
-    return np.concatenate([current[:, :, None], original[:, :, None], between], axis=2)
+        around = 0 if coarse else tuning.around
+        between, apart = splits.places(original, current, beyond, tuning.inward, tuning.outward_every, around)
+    return np.concatenate([current[:, :, None], original[:, :, None], between], axis=2), apart
 
 
 def _inside(judge: Judge, row: Array, values: Array, end: Array) -> Array:

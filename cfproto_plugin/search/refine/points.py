@@ -74,9 +74,9 @@ def starting_points(judge: Judge, starts: Candidates, *, from_row: bool = False)
 
 def _rows_themselves(judge: Judge, chosen: Candidates) -> Candidates:
     """The rows of the lines that have starts, on the path of the best start; without rows that break a rule."""
-    best = chosen.take(firsts(chosen.row))
-    rows = judge.task.rows.take(best.row)
-    start = best.take(~judge.space.broken(rows.table, rows))
+    best = firsts(chosen.row)
+    rows = judge.task.rows.take(chosen.row[best])
+    start = chosen.take(best[~judge.space.broken(rows.table, rows)])
     m, table = len(start.row), judge.task.rows.table[start.row]
     return start._replace(table=table, cost=np.full(m, np.inf), margin=_known(judge, start.row), shortfall=np.zeros(m))
 

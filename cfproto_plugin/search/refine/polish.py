@@ -95,7 +95,7 @@ def _improve(judge: Judge, points: Points, active: Array, splits: Splits | None,
     choice = np.concatenate([*together, pairs, single], axis=1)
     each, column = np.arange(len(active)), np.arange(choice.shape[2])
     cost = moves.cost[each[:, None, None], column, choice].sum(axis=2)
-    point, number = np.nonzero(_worth_trying(points, active, cost, tuning.least_gain))
+    point, number = _worth_trying(points, active, cost, tuning.least_gain).nonzero()
     if not len(point):
         return active[:0]
     margin, shortfall = np.full(cost.shape, -np.inf), np.zeros(cost.shape)
@@ -138,7 +138,7 @@ def _best(points: Points, active: Array, cost: Array, margin: Array, shortfall: 
     if stuck.any():
         best = np.where(stuck, margin.argmax(axis=1), best)
         some |= stuck & (margin.max(axis=1) > points.reach[active])
-    point = np.flatnonzero(some)
+    point = some.nonzero()[0]
     return point, best[point]
 
 
@@ -166,8 +166,9 @@ def best_pairs(cost: Array, effect: Array, margin: Array, slack: tuple[float, ..
     known = move >= 0
     if move.shape[1] < 2 or not slack:  # noqa: PLR2004 a pair
         return found
-    does, saving = (np.take_along_axis(part, move, axis=1) for part in (gain, saved))
-    apart = move[:, :, None] // places != move[:, None] // places
+    each, column = np.arange(p)[:, None], move // places
+    does, saving = gain[each, move], saved[each, move]
+    apart = column[:, :, None] != column[:, None]
     apart &= known[:, :, None] & known[:, None]
     total = np.where(apart, saving[:, :, None] + saving[:, None], -np.inf)
     left = margin[:, None, None] + does[:, :, None] + does[:, None]
@@ -175,7 +176,7 @@ def best_pairs(cost: Array, effect: Array, margin: Array, slack: tuple[float, ..
     granted = np.reshape(slack, (-1, 1, 1)) * np.abs(does)[:, None, :, None]
     possible = np.where(left[:, None] + granted >= 0, total[:, None], -np.inf).reshape(p, len(slack), -1)
     best = possible.argmax(axis=2)
-    some, number = np.nonzero(possible.max(axis=2) > least[:, None])
+    some, number = (possible.max(axis=2) > least[:, None]).nonzero()
     for part in np.divmod(best[some, number], move.shape[1]):
         chosen = move[some, part]
         found[some, number, chosen // places] = chosen % places
@@ -186,12 +187,13 @@ def _efficient(saved: Array, gain: Array) -> Array:
     """The moves (p, S) of saved and gain (p, M) than which none saves more and adds as much margin; -1 for no more."""
     useful = (gain > 0) | (saved > 0)
     some = np.flatnonzero(useful.any(axis=0))
-    saved, gain = (np.where(useful[:, some], part[:, some], -np.inf) for part in (saved, gain))
+    useless = ~useful[:, some]
+    saved, gain = saved[:, some], gain[:, some]
+    saved[useless] = gain[useless] = -np.inf
     order = np.lexsort((-saved, -gain), axis=1)
-    saving = np.take_along_axis(saved, order, axis=1)
-    more = np.ones(saved.shape, dtype=bool)
-    more[:, 1:] = saving[:, 1:] > np.maximum.accumulate(saving, axis=1)[:, :-1]
-    more &= np.isfinite(saving)
+    saving = saved[np.arange(len(saved))[:, None], order]
+    more = np.isfinite(saving)
+    more[:, 1:] &= saving[:, 1:] > np.maximum.accumulate(saving, axis=1)[:, :-1]
     count = more.sum(axis=1)
     found = np.full((len(saved), int(count.max(initial=0))), -1)
     found[np.arange(found.shape[1]) < count[:, None]] = some[order[more]]

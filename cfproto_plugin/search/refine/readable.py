@@ -20,6 +20,7 @@ _DEARER = 0.01  # of the cost that fewer digits may add
 _MANY = 64  # changes: with more, single columns are not looked at, which would take too long
 _LARGEST = 1e15  # beyond, powers of ten and their multiples are not exact
 _FAR = 20  # more decimal places than exact numbers have
+_POWERS = 10.0 ** np.arange(_FAR + 1)
 
 
 def shortened(judge: Judge, points: Candidates) -> Candidates:
@@ -122,7 +123,7 @@ class _Shortening:
         space, rows = self.judge.space, self.judge.task.rows.take(self.row[point])
         full = self.full[point].astype(np.float64)
         exponent = np.clip(np.floor(np.log10(np.abs(space.factor))) - level, -_FAR, _FAR)
-        up, down = 10.0 ** np.maximum(-exponent, 0), 10.0 ** np.maximum(exponent, 0)
+        up, down = (_POWERS[np.maximum(part, 0).astype(int)] for part in (-exponent, exponent))
         count = full * up / down
         away = np.where(full > rows.table, np.ceil(count), np.floor(count))
         count = np.where(outward, away, np.rint(count))

@@ -150,23 +150,25 @@ def test_the_values_that_polishing_tries_come_from_one_search_of_the_splits():
     splits = Splits([np.array([]), np.array([0.7, 9.0]), np.array([1.0, 2.0, 3.0, 4.0])])
     original = np.array([[0.0, 0.0, 1.5], [0.0, np.nan, 2.5]])
     current, beyond = np.array([[1.0, 1.0, 3.5], [0.0, 1.0, 0.5]]), np.array([[2.0, 10.0, 3.5], [0.0, 1.0, 0.0]])
-    found = splits.places(original, current, beyond, 4, 2, 1)
+    found, apart = splits.places(original, current, beyond, 4, 2, 1)
+    assert apart.tolist() == [[False, True, True], [False, True, True]]
     assert found.shape == (2, 3, 4 + 2 + 2)
     assert found[..., :4].tolist() == splits.across(original, current, 4).tolist()
     assert found[..., 4:6].tolist() == splits.across(current, beyond, 4)[..., ::2].tolist()
-    assert found[0, 2, 6:] == pytest.approx([1.0, 2.0])
+    assert found[0, 2, 6] == pytest.approx(1.0)
     assert found[0, 2, 6] < 1.0
-    assert found[0, 2, 7] > 2.0
-    assert found[0, 0, 6:].tolist() == [0.0, 0.0]
-    nothing = Splits([np.array([])]).places(np.array([[1.0]]), np.array([[2.0]]), np.array([[3.0]]), 2, 2, 1)
-    assert nothing.tolist() == [[[2.0, 2.0, 3.0, 1.0, 1.0]]]
+    assert found[0, 2, 7] == current[0, 2]  # beyond the split above the original lies one of the first four values
+    assert found[0, 0, 6:].tolist() == [1.0, 1.0]
+    nothing, apart = Splits([np.array([])]).places(np.array([[1.0]]), np.array([[2.0]]), np.array([[3.0]]), 2, 2, 1)
+    assert nothing.tolist() == [[[2.0, 2.0, 3.0, 2.0, 2.0]]]
+    assert not apart.any()
 
 
 def test_a_split_lies_between_two_values_as_the_model_compares_them():
     splits = Splits([np.array([]), np.array([0.7, 9.0])], equal_left=True, dtype="float64")
     start, end = np.array([[0.0, 0.7], [0.0, 0.6], [np.nan, 0.8]]), np.array([[5.0, 0.8], [0.0, 0.7], [1.0, 8.9]])
     assert splits.are_exact
-    assert splits.is_between(start, end).tolist() == [[False, True], [False, False], [True, False]]
+    assert splits.places(start, end, end, 1, 1, 1)[1].tolist() == [[False, True], [False, False], [True, False]]
     assert not Splits([np.array([0.7])]).are_exact
 
 
