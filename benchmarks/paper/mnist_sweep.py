@@ -2,8 +2,9 @@
 
 K, the number of nearest encodings whose mean is the prototype of a class, is 2, 5, 20 and the whole class, as in the
 paper, which shows loss D; what it says about sparsity and about L_AE at large K needs C and E. Takes the networks and
-the results of K = 5 from the main experiment if they are there. Writes benchmarks/results/paper/mnist_k*.csv,
-docs/paper-mnist-k.md and its pictures.
+the results of K = 5 from the main experiment if they are there. What stands in the committed mnist_k_rows.csv is not
+searched again, unless `--fresh` says so. Writes benchmarks/results/paper/mnist_k*.csv, docs/paper-mnist-k.md and its
+pictures.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import breast_cancer_pictures as bars
 import claims
 import mnist
+import mnist_rows
 import torch
 from claims import Claim
 from common import Places, about, markdown, number, plus_minus, write_csv, write_page
@@ -65,22 +67,21 @@ def all_claims(lines: dict[str, list[Arrays]]) -> list[Claim]:
     ]
 
 
-def main(places: Places, size: Size) -> None:
+def main(places: Places, size: Size, *, fresh: bool = False) -> None:
     """Search what is not there yet, then write the results and the page."""
     torch.set_num_threads(1)
+    file = places.results / "mnist_k_rows.csv"
+    recorded = mnist_rows.Recorded() if fresh or not size.is_full else mnist_rows.Recorded.read(file)
+    size = replace(size, chunks=mnist.chunks_of(size, recorded, size.seed, "D"))
     of = mnist.Experiment(size, Store(places.cache))
     timed = {setting.loss: setting for setting in LOSSES}
     lines: dict[str, list[Arrays]] = {}
     for loss, settings in SETTINGS.items():
-        lines |= {name: [of.values(part, timed[loss])] for name, part in of.find(settings).items()}
+        lines |= {name: [of.timed(part, timed[loss])] for name, part in of.lines(settings, recorded).items()}
+    lines = mnist_rows.as_written(lines)
     table = pooled(lines)
     write_csv(places.results / "mnist_k.csv", [asdict(record) for record in table.records])
-    rows = [
-        {"setting": name, **{metric: values[i].item() for metric, values in part.items()}}
-        for name, (part,) in lines.items()
-        for i in range(len(part["image"]))
-    ]
-    write_csv(places.results / "mnist_k_rows.csv", rows)
+    mnist_rows.write(file, lines)
     parts = [TEXT.format(images=table.select("D", "validity").n), markdown(HEAD, body(table))]
     for loss in SWEPT:
         names = [setting.name for setting in SETTINGS[loss]]
@@ -88,7 +89,7 @@ def main(places: Places, size: Size) -> None:
         bars.measures(table, names, TICKS, places.picture(file), {}, f"MNIST, loss {loss} by K")
         parts.append(f"![Time, steps, IM1, IM2 and EN of loss {loss} for K from 2 to all](pictures/{file})")
     parts += [READING, claims.RULE, claims.table(all_claims(lines)), about(COMMAND + size.flags, of.store.seconds)]
-    write_page(places.docs / "paper-mnist-k.md", parts)
+    write_page(places.docs / "paper-mnist-k.md", parts, kept=not of.store.seconds)
 
 
 def body(table: MetricTable) -> list[list[str]]:
@@ -102,5 +103,7 @@ def body(table: MetricTable) -> list[list[str]]:
 
 
 if __name__ == "__main__":
-    given = mnist.arguments(__doc__ or "").parse_args()
-    main(Places(cache=given.cache), Size.of(given.per_class))
+    parser = mnist.arguments(__doc__ or "")
+    parser.add_argument("--fresh", action="store_true", help="do not go on from the committed rows")
+    given = parser.parse_args()
+    main(Places(cache=given.cache), Size.of(given.per_class), fresh=given.fresh)
