@@ -223,6 +223,7 @@ def test_what_is_on_record_is_reported_again_without_a_network(bench, places, si
     pages = {name: (places.docs / f"paper-{name}.md").read_text() for name in scripts}
     rows = {file: file.read_text() for file in places.results.glob("mnist*_rows.csv")}
     assert len(rows) == 3
+    begun = (places.results / "mnist_k_starts.csv").read_text()
     clone = replace(places, cache=tmp_path)
 
     def forbidden(*_args, **_kwargs):
@@ -233,6 +234,7 @@ def test_what_is_on_record_is_reported_again_without_a_network(bench, places, si
         script(clone)
         assert (places.docs / f"paper-{name}.md").read_text() == pages[name]
     assert rows == {file: file.read_text() for file in rows}
+    assert begun == (places.results / "mnist_k_starts.csv").read_text()
     with pytest.raises(AssertionError):
         bench.mnist.main(clone, size, fresh="defaults")
     facts = json.loads((places.results / "mnist_facts.json").read_text())
