@@ -147,16 +147,16 @@ class Experiment:
         """With the times of images alone, and of the steps of all, unless they are recorded."""
         if not np.isnan(line["alone_seconds"]).all():
             known = ~np.isnan(line["seconds"]) & (setting.kind != "default")
-            per_step = np.median((line["seconds"] / line["n_steps"])[known]) if known.any() else 0.0
+            per_step = float(np.median(line["seconds"][known] / line["n_steps"][known])) if known.any() else np.nan
         else:
             timing = self.timing(setting)
             line["alone_seconds"][: len(timing["alone"])] = timing["alone"]
             per_step = float(timing["per_step"])
-        seconds = line["n_steps"] * per_step if per_step else line["alone_seconds"]
+        seconds = line["alone_seconds"] if setting.kind == "default" else line["n_steps"] * per_step
         return {**line, "seconds": np.where(np.isnan(line["seconds"]), seconds, line["seconds"])}
 
-    def values(self, found: Found, timed: Setting | None = None) -> Arrays:
-        """One number per image and measure; NaN where there is no counterfactual. Times are those of `timed`."""
+    def values(self, found: Found) -> Arrays:
+        """One number per image and measure; NaN where there is no counterfactual, and where `timed` has the time."""
         good = found.valid
         of_rows = {"n_steps": found.steps[good].astype(float), **quality(found.taken(good), self)}
         about = (found.index, np.full(len(good), self.size.seed), found.original_class, found.counterfactual_class)
@@ -165,10 +165,7 @@ class Experiment:
         for name, numbers in of_rows.items():
             out[name] = np.full(len(good), np.nan)
             out[name][good] = numbers
-        timing = {"alone": [], "per_step": np.nan} if timed is None else self.timing(timed)
-        out["alone_seconds"] = np.append(timing["alone"], np.full(len(good), np.nan))[: len(good)]
-        per_step = float(timing["per_step"])
-        out["seconds"] = out["n_steps"] * per_step if per_step else out["alone_seconds"]
+        out["alone_seconds"], out["seconds"] = np.full((2, len(good)), np.nan)
         return out
 
     def timing(self, setting: Setting) -> Arrays:
