@@ -9,8 +9,8 @@
 #                     environment of its own; bench-own and bench-peers are its halves
 # make bench-answers  what answers are like, ours and the peers', on held-back rows; goes on where it was stopped
 # make bench-breadth  every tool on thirty-four tables and three models of each, read from CFPROTO_DATA; goes on likewise
-# make bench-paper    the paper's experiments, hours of them; MNIST and Adult are read from CFPROTO_DATA or downloaded
-# make bench-paper-full  the MNIST experiments at the paper's own size, some ten hours; goes on where it was stopped
+# make bench-paper    the paper's experiments at its size; goes on from what is committed, where each script's --fresh does
+#                     not say otherwise; MNIST and Adult are read from CFPROTO_DATA or downloaded
 PYTHON ?= python3
 ENV := .venv
 DEMO_ENV := .venv-demo
@@ -20,8 +20,7 @@ SERVE := mlserver kserve ray spark
 INSTALL := -m pip install -q --no-compile -c $(PINS)
 PYTEST := $(ENV)/bin/python -m pytest -n 2 --dist loadfile
 
-.PHONY: demo test quick test-pythons test-serve lint browser docs bench bench-own bench-peers bench-answers bench-breadth bench-paper \
-	bench-paper-full clean
+.PHONY: demo test quick test-pythons test-serve lint browser docs bench bench-own bench-peers bench-answers bench-breadth bench-paper clean
 
 demo: $(DEMO_ENV)/ready
 	$(DEMO_ENV)/bin/cfproto demo
@@ -67,11 +66,6 @@ bench-breadth: $(ENV)/ready
 
 bench-paper: $(ENV)/ready
 	for part in $(PAPER); do OMP_NUM_THREADS=1 $(ENV)/bin/python benchmarks/paper/$$part.py || exit 1; done
-
-bench-paper-full: $(ENV)/ready
-	OMP_NUM_THREADS=1 $(ENV)/bin/python benchmarks/paper/mnist.py --per-class 50 --seeds 3
-	OMP_NUM_THREADS=1 $(ENV)/bin/python benchmarks/paper/mnist_sweep.py --per-class 50
-	OMP_NUM_THREADS=1 $(ENV)/bin/python benchmarks/paper/mnist_comparison.py --per-class 540
 
 clean:
 	rm -rf $(ENV) $(DEMO_ENV) .venv-3.* $(SERVE:%=.venv-%) .venv-peers .cache site build dist cfproto-report.html

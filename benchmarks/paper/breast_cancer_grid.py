@@ -3,8 +3,8 @@
 Loss B against A for every combination of the weight of L1, k, theta, the steps per c, the rule for c, momentum and the
 start of the networks' weights: a surface instead of one cell. Two seeds by default. A cell is written to
 benchmarks/results/paper/breast_cancer_grid.csv as soon as it is done, and one that stands there with the same number of
-seeds is not searched again; every search has a file of its own below .cache/paper, too. Writes
-docs/paper-breast-cancer-grid.md with its picture.
+seeds is not searched again, unless `--fresh` says so; every search has a file of its own below .cache/paper, too.
+Writes docs/paper-breast-cancer-grid.md with its picture.
 """
 
 from __future__ import annotations
@@ -167,10 +167,10 @@ def recorded(file: Path, size: Size) -> dict[Cell, dict[str, Any]]:
     return {Cell(*(one[name] for name in Cell._fields)): one for one in same}
 
 
-def run(store: Store, size: Size, file: Path, *, progress: bool = True) -> list[dict[str, Any]]:
+def run(store: Store, size: Size, file: Path, *, fresh: bool = False, progress: bool = True) -> list[dict[str, Any]]:
     """A line for every cell; the file has all that are known, from the first new one on."""
     data = Data.load(size.rows)
-    found, known = recorded(file, size), dict[tuple[str, int], Arrays]()
+    found, known = {} if fresh else recorded(file, size), dict[tuple[str, int], Arrays]()
     trained = cache(lambda start, seed: networks(store, data, seed, size.epochs, start))
 
     def values(cell: Cell, loss: str, seed: int) -> Arrays:
@@ -280,13 +280,13 @@ def picture(lines: Sequence[dict[str, Any]], size: Size, file: Path) -> None:
     plt.close(figure)
 
 
-def main(places: Places, size: Size, *, progress: bool = True) -> None:
+def main(places: Places, size: Size, *, fresh: bool = False, progress: bool = True) -> None:
     """Search what is not there yet, then write the results and the page."""
     torch.set_num_threads(1)
     store = Store(places.cache / "breast_cancer")
-    lines = run(store, size, places.results / "breast_cancer_grid.csv", progress=progress)
+    lines = run(store, size, places.results / "breast_cancer_grid.csv", fresh=fresh, progress=progress)
     picture(lines, size, places.picture("paper-bcw-grid.png"))
-    write_page(places.docs / "paper-breast-cancer-grid.md", page(lines, size))
+    write_page(places.docs / "paper-breast-cancer-grid.md", page(lines, size), kept=not store.seconds)
 
 
 def reading(lines: Sequence[dict[str, Any]]) -> str:
@@ -323,5 +323,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("--seeds", type=int, default=Size().seeds, help="how often the networks are trained anew")
     parser.add_argument("--cache", type=Path, default=Places().cache, help="folder of networks and single results")
+    parser.add_argument("--fresh", action="store_true", help="do not go on from the committed cells")
     arguments = parser.parse_args()
-    main(Places(cache=arguments.cache), Size(seeds=arguments.seeds))
+    main(Places(cache=arguments.cache), Size(seeds=arguments.seeds), fresh=arguments.fresh)

@@ -106,6 +106,18 @@ def sweep_claims(found: Found, size: Size) -> list[Claim]:
     return judged
 
 
+def judged(found: Found, size: Size) -> list[str]:
+    """The section with the claims, by both protocols."""
+    first, second, swept = all_claims(found, size), all_claims(found, size, REFERENCE), sweep_claims(found, size)
+    return [
+        claims.RULE + text.GROUPS,
+        f"By the text: {claims.tally(first)}. As the reference runs: {claims.tally(second)}.",
+        claims.beside(first, second, ("by the text", "as the reference")),
+        f"A broad range of theta and k works well, by the text: {claims.tally(swept)}.",
+        claims.table(swept),
+    ]
+
+
 def table_two(table: MetricTable, protocol: Protocol = TEXT, others: Sequence[str] = ()) -> str:
     """Ours beside the paper's, and others, which count no steps."""
     body = []
@@ -205,8 +217,6 @@ _WHY = (("n_steps", 1), ("im1", 1), ("im2", 10), ("elastic_net", 1), ("l0", 1))
 def page(table: MetricTable, found: Found, accurate: Sequence[float], size: Size, seconds: float) -> list[str]:
     """The parts of the page."""
     few = pooled([one for one in found if one[0] < size.reasons_seeds and one[1] in LOSSES])
-    verdicts, second = all_claims(found, size), all_claims(found, size, REFERENCE)
-    swept = sweep_claims(found, size)
     text_protocol, reference = size.of(TEXT), size.of(REFERENCE)
     thetas, ks = [f"B theta={t:g}" for t in size.thetas], [f"B k={k}" for k in size.ks]
     right = " or ".join(sorted({f"{100 * a:.0f} %" for a in accurate}))
@@ -221,11 +231,7 @@ def page(table: MetricTable, found: Found, accurate: Sequence[float], size: Size
         f"The same rows and networks {reference.words}.",
         table_two(table, REFERENCE),
         "## The paper's claims",
-        claims.RULE + text.GROUPS,
-        f"By the text: {claims.tally(verdicts)}. As the reference runs: {claims.tally(second)}.",
-        claims.beside(verdicts, second, ("by the text", "as the reference")),
-        f"A broad range of theta and k works well, by the text: {claims.tally(swept)}.",
-        claims.table(swept),
+        *judged(found, size),
         "## Reading",
         text.speed(table),
         text.INTERPRETABILITY,

@@ -100,7 +100,10 @@ def _filled(block: str) -> str:
     return "\n".join(textwrap.fill(i, 120, initial_indent=lead, subsequent_indent=" " * len(lead)) for i in items)
 
 
-def write_page(file: Path, parts: Sequence[str]) -> None:
-    """Paragraphs to a page."""
+def write_page(file: Path, parts: Sequence[str], *, kept: bool = False) -> None:
+    """Paragraphs to a page. kept: nothing was made anew, so that the last one, which says when, stays as it is."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("\n\n".join(wrapped(part) for part in parts) + "\n")
+    paragraphs = [wrapped(part) for part in parts]
+    if kept and file.exists():
+        paragraphs[-1] = file.read_text().rstrip().rsplit("\n\n", 1)[-1]
+    file.write_text("\n\n".join(paragraphs) + "\n")

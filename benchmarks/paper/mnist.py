@@ -1,20 +1,22 @@
 """The paper's MNIST experiment, losses A to F: `CFPROTO_DATA=... python benchmarks/paper/mnist.py`.
 
-100 counterfactuals per loss by default (10 test images of each class). `--per-class 50 --seeds 3` is the paper's 1,500:
-the same images with the networks of three seeds, each trained anew. Every network and every chunk of 50 images has a
-file of its own below .cache/paper, so that a run that was stopped goes on where it was; what stands in
-benchmarks/results/paper/mnist_rows.csv is not searched again either. `--hours 2` begins no chunk later than that and
-reports the chunks that all losses have. What is on record is reported in any case, also by a smaller run. Writes
-benchmarks/results/paper/mnist*.csv and docs/paper-mnist.md with its pictures.
+1,500 counterfactuals per loss, as in the paper: 50 test images of each class with the networks of three seeds, each
+trained anew. Every network and every chunk of 50 images has a file of its own below .cache/paper, so that a run that
+was stopped goes on where it was. What stands in benchmarks/results/paper/mnist_rows.csv is not searched again either,
+and a smaller run reports all of it; where all is there no network is needed, and pictures stay as they are. `--hours 2`
+begins no chunk later than that and reports the chunks that all losses have. `--fresh` goes on from .cache/paper alone,
+`--fresh defaults` searches the product's own lines again, which also happens when its default settings are others.
+Writes benchmarks/results/paper/mnist*.csv, mnist_facts.json and docs/paper-mnist.md with its pictures.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -29,12 +31,14 @@ from mnist_rows import ABOUT, Recorded, joined
 from mnist_searches import BY_REFERENCE, DEFAULTS, LOSSES, Found, Searches, Setting, Size, rows_of_chunk, run
 from store import Arrays, Store
 
+from cfproto_plugin import SearchConfig
 from cfproto_plugin.datasets import load_mnist
 from cfproto_plugin.metrics import elastic_net, im1, im2, l0, l1, neighbour_distance
 
 TIMED = 3  # images that are timed alone
 STEPS_TIMED = 100
 CURVED, POWER_STEPS = 5, 50  # images at which the curvature is taken, and steps of the power iteration
+FRESH = "do not go on from the committed rows, or not from those of the product's own lines"
 NO_MOMENTUM = tuple(Setting(f"{loss}, no momentum", loss, changes=(("momentum", False),)) for loss in "ABCDEF")
 ALL_C = tuple(Setting(f"{loss}, all c", loss, kind="all c") for loss in "ABCD")
 ALL_C_IMAGES = 2  # of every class: ten searches each
@@ -142,16 +146,17 @@ class Experiment:
     def timed(self, line: Arrays, setting: Setting) -> Arrays:
         """With the times of images alone, and of the steps of all, unless they are recorded."""
         if not np.isnan(line["alone_seconds"]).all():
-            per_step = np.nanmedian(line["seconds"] / line["n_steps"]) if line["n_steps"].any() else 0.0
+            known = ~np.isnan(line["seconds"]) & (setting.kind != "default")
+            per_step = float(np.median(line["seconds"][known] / line["n_steps"][known])) if known.any() else np.nan
         else:
             timing = self.timing(setting)
             line["alone_seconds"][: len(timing["alone"])] = timing["alone"]
             per_step = float(timing["per_step"])
-        seconds = line["n_steps"] * per_step if per_step else line["alone_seconds"]
+        seconds = line["alone_seconds"] if setting.kind == "default" else line["n_steps"] * per_step
         return {**line, "seconds": np.where(np.isnan(line["seconds"]), seconds, line["seconds"])}
 
-    def values(self, found: Found, timed: Setting | None = None) -> Arrays:
-        """One number per image and measure; NaN where there is no counterfactual. Times are those of `timed`."""
+    def values(self, found: Found) -> Arrays:
+        """One number per image and measure; NaN where there is no counterfactual, and where `timed` has the time."""
         good = found.valid
         of_rows = {"n_steps": found.steps[good].astype(float), **quality(found.taken(good), self)}
         about = (found.index, np.full(len(good), self.size.seed), found.original_class, found.counterfactual_class)
@@ -160,10 +165,7 @@ class Experiment:
         for name, numbers in of_rows.items():
             out[name] = np.full(len(good), np.nan)
             out[name][good] = numbers
-        timing = {"alone": [], "per_step": np.nan} if timed is None else self.timing(timed)
-        out["alone_seconds"] = np.append(timing["alone"], np.full(len(good), np.nan))[: len(good)]
-        per_step = float(timing["per_step"])
-        out["seconds"] = out["n_steps"] * per_step if per_step else out["alone_seconds"]
+        out["alone_seconds"], out["seconds"] = np.full((2, len(good)), np.nan)
         return out
 
     def timing(self, setting: Setting) -> Arrays:
@@ -246,13 +248,17 @@ def _processor_seconds(work: Any) -> float:
     return time.process_time() - start
 
 
-def main(places: Places, size: Size, seeds: int = 1, hours: float = np.inf) -> None:
-    """Search what is not there yet, then write the results and the page."""
+def main(places: Places, size: Size, seeds: int = 1, hours: float = np.inf, fresh: str = "") -> None:
+    """Search what is not there yet, then write the results and the page. fresh: "all" or "defaults" once more."""
     import mnist_report
 
     torch.set_num_threads(1)
     store, deadline = Store(places.cache), time.monotonic() + 3600 * hours
-    recorded = Recorded.read(places.results / "mnist_rows.csv") if size.is_full else Recorded()
+    recorded = Recorded()
+    if size.is_full and fresh != "all":
+        recorded = Recorded.read(places.results / "mnist_rows.csv", places.results / "mnist_facts.json")
+    product = json.loads(json.dumps(asdict(SearchConfig()), default=str))
+    same_product = recorded.facts.get("defaults") == product and fresh != "defaults"
     runs = [
         Experiment(replace(size, seed=seed, chunks=chunks_of(size, recorded, seed)), store)
         for seed in range(max(seeds, recorded.seeds))
@@ -262,7 +268,7 @@ def main(places: Places, size: Size, seeds: int = 1, hours: float = np.inf) -> N
         found = one.lines(LOSSES, recorded, deadline)
         if found:
             images = replace(one.size, chunks=len(found["A"]["image"]) // (len(DIGITS) * size.per_class))
-            found |= replace(one, size=images).lines(DEFAULTS, Recorded())  # the product may have changed
+            found |= replace(one, size=images).lines(DEFAULTS, recorded if same_product else Recorded())
         for setting in (*LOSSES, *DEFAULTS):
             if setting.name in found:
                 lines.setdefault(setting.name, []).append(one.timed(found[setting.name], setting))
@@ -272,12 +278,13 @@ def main(places: Places, size: Size, seeds: int = 1, hours: float = np.inf) -> N
     changed |= first.lines(ALL_C, recorded, chunks=1, per_class=few)
     changed |= first.lines(BY_REFERENCE, recorded, deadline, chunks=min(REFERENCE_CHUNKS, size.chunks))
     lines |= {name: [part] for name, part in changed.items()}
-    mnist_report.write(lines, first, places, len(lines["A"]), in_time=time.monotonic() <= deadline)
+    recorded.facts["defaults"] = product
+    mnist_report.write(lines, first, places, recorded, in_time=time.monotonic() <= deadline)
 
 
-def chunks_of(size: Size, recorded: Recorded, seed: int) -> int:
+def chunks_of(size: Size, recorded: Recorded, seed: int, setting: str = "A") -> int:
     """Those that are asked for, and no fewer than are on record: a small run does not take away from a large one."""
-    return max(size.chunks, recorded.images("A", seed) // (len(DIGITS) * size.per_class))
+    return max(size.chunks, recorded.images(setting, seed) // (len(DIGITS) * size.per_class))
 
 
 def arguments(description: str, per_class: int = Size.chunks * Size.per_class) -> argparse.ArgumentParser:
@@ -289,8 +296,9 @@ def arguments(description: str, per_class: int = Size.chunks * Size.per_class) -
 
 
 if __name__ == "__main__":
-    parser = arguments(__doc__ or "")
-    parser.add_argument("--seeds", type=int, default=1, help="how often the networks are trained anew")
+    parser = arguments(__doc__ or "", per_class=50)
+    parser.add_argument("--seeds", type=int, default=3, help="how often the networks are trained anew")
     parser.add_argument("--hours", type=float, default=np.inf, help="begin no chunk of images later than this")
+    parser.add_argument("--fresh", nargs="?", const="all", default="", choices=("all", "defaults"), help=FRESH)
     given = parser.parse_args()
-    main(Places(cache=given.cache), Size.of(given.per_class), given.seeds, given.hours)
+    main(Places(cache=given.cache), Size.of(given.per_class), given.seeds, given.hours, given.fresh)

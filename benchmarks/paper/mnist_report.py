@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import breast_cancer_pictures as bars
 import claims
@@ -13,7 +13,7 @@ import mnist_rows
 import mnist_text as text
 import numpy as np
 from common import Places, about, markdown, number, plus_minus, write_csv, write_page
-from mnist_rows import joined
+from mnist_rows import Recorded, joined
 from mnist_searches import DEFAULTS, LOSSES
 from mnist_tables import NAMES, PAPER, all_claims, pooled, table_one
 from protocol import REFERENCE, TEXT
@@ -83,12 +83,24 @@ def agreement(lines: Mapping[str, Sequence[Arrays]]) -> str:
 
 
 def write(
-    lines: Mapping[str, Sequence[Arrays]], first: Experiment, places: Places, seeds: int, *, in_time: bool = True
+    lines: Mapping[str, Sequence[Arrays]],
+    first: Experiment,
+    places: Places,
+    recorded: Recorded,
+    *,
+    in_time: bool = True,
 ) -> None:
-    """The CSV files, the pictures and the page. in_time: images that pictures need may be searched."""
+    """The CSV files, the facts, the pictures and the page. in_time: images that pictures need may be searched.
+
+    Where all was on record the pictures stay as they are: their images would have to be searched again.
+    """
+    lines = mnist_rows.as_written(lines)
     table = pooled(lines)
+    parts = page(table, lines, first, recorded)
+    kept = not first.store.seconds
     write_csv(places.results / "mnist.csv", [asdict(record) for record in table.records])
     mnist_rows.write(places.results / "mnist_rows.csv", lines)
+    mnist_rows.write_facts(places.results / "mnist_facts.json", recorded.facts)
     bars.measures(
         table, NAMES, NAMES, places.picture("paper-mnist-losses.png"), PAPER, "MNIST, the paper's losses A to F"
     )
@@ -97,19 +109,22 @@ def write(
         (pictures.reconstructions, "paper-mnist-reconstructions.png", (LOSSES[0], LOSSES[2])),
         (pictures.failure_and_success, "paper-mnist-figure-2.png", (LOSSES[1], LOSSES[3])),
     ):
-        if in_time or all(first.has(setting) for setting in settings):
+        there = kept and places.picture(file).exists()
+        if not there and (in_time or all(first.has(setting) for setting in settings)):
             draw(first, places.picture(file))
-    write_page(places.docs / "paper-mnist.md", page(table, lines, first, seeds))
+    write_page(places.docs / "paper-mnist.md", parts, kept=kept)
 
 
-def page(table: MetricTable, lines: Mapping[str, Sequence[Arrays]], first: Experiment, seeds: int) -> list[str]:
+def page(table: MetricTable, lines: Mapping[str, Sequence[Arrays]], first: Experiment, recorded: Recorded) -> list[str]:
     """The parts of the page."""
     found = all_claims(lines)
-    size = first.size
-    steep = first.curvature()
+    size, seeds = first.size, len(lines["A"])
+    steep = recorded.fact("curvature", lambda: curvature(first))
+    trained = recorded.fact(f"networks of {seeds} seeds", lambda: checks(first, seeds))
+    accuracy = listed([f"{100 * share:.2f}" for share in trained.pop("accuracy")])
     images = table.select("A", "validity").n
     return [
-        text.INTRODUCTION.format(images=f"{images:,}", parts=drawn(lines["A"]), **checks(first, seeds)),
+        text.INTRODUCTION.format(images=f"{images:,}", parts=drawn(lines["A"]), accuracy=accuracy, **trained),
         "## Table 1",
         f"By the text of the paper: {replace(TEXT, steps=size.iterations).words}.",
         table_one(table, TEXT, PRODUCT),
@@ -143,7 +158,7 @@ def page(table: MetricTable, lines: Mapping[str, Sequence[Arrays]], first: Exper
         text.MEDIANS,
         medians(lines),
         *filter(None, [agreement(lines)]),
-        text.CURVATURE.format(images=len(steep["reconstruction"]), **{n: _range(v) for n, v in steep.items()}),
+        text.CURVATURE.format(**steep),
         about(COMMAND + size.flags + f" --seeds {seeds}" * (seeds > 1), first.store.seconds) + text.ABOUT,
     ]
 
@@ -162,11 +177,18 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
-def checks(first: Experiment, seeds: int) -> dict[str, Any]:
-    """The accuracy of every seed's classifier in per cent, in words, and the means of the autoencoders' errors."""
+def checks(first: Experiment, seeds: int) -> Arrays:
+    """The accuracy of every seed's classifier, and the means of the autoencoders' errors over all seeds."""
     found = [replace(first, size=replace(first.size, seed=seed)).checks() for seed in range(seeds)]
-    errors = {name: float(np.mean([one[name] for one in found])) for name in found[0] if name != "accuracy"}
-    return {**errors, "accuracy": listed([f"{100 * float(one['accuracy']):.2f}" for one in found])}
+    errors = {name: np.mean([one[name] for one in found]) for name in found[0] if name != "accuracy"}
+    return {**errors, "accuracy": [one["accuracy"] for one in found]}
+
+
+def curvature(first: Experiment) -> Arrays:
+    """The range of every curvature, and at how many images it was taken."""
+    found = {name: values.ravel() for name, values in first.curvature().items()}
+    ranges = {name: f"{number(values.min())} to {number(values.max())}" for name, values in found.items()}
+    return {"images": len(found["reconstruction"]), **ranges}
 
 
 def by_seed(lines: Mapping[str, Sequence[Arrays]]) -> list[str]:
@@ -190,7 +212,3 @@ def by_reference(table: MetricTable, lines: Mapping[str, Sequence[Arrays]]) -> l
         return [text.NO_REFERENCE]
     images = lines[f"A{REFERENCE.suffix}"][0]["image"]
     return [f"The first {len(images)} images, {REFERENCE.words}. No times were taken.", table_one(table, REFERENCE)]
-
-
-def _range(values: Arrays) -> str:
-    return f"{number(float(np.min(values)))} to {number(float(np.max(values)))}"

@@ -1,5 +1,7 @@
 """One number per image and measure, as a committed file: a later run goes on from it instead of searching again.
 
+Beside it stand facts: what the page says of the networks, and with which settings the product's lines were searched.
+
 Networks are trained anew where the store is empty. With the same versions and one thread they come out the same, and
 so do the measures: loss E on 50 images of seed 0, searched again with networks trained again, to six digits.
 """
@@ -7,9 +9,11 @@ so do the measures: loss E on 50 images of seed 0, searched again with networks 
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from common import write_csv
@@ -23,11 +27,12 @@ class Recorded:
     """Rows of earlier runs, by setting and seed of the networks."""
 
     rows: dict[tuple[str, int], dict[int, dict[str, float]]] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, file: Path) -> Recorded:
+    def read(cls, file: Path, facts: Path | None = None) -> Recorded:
         """Nothing if there is no such file."""
-        found = cls()
+        found = cls(facts=json.loads(facts.read_text()) if facts and facts.exists() else {})
         if file.exists():
             with file.open() as opened:
                 for line in csv.DictReader(opened):
@@ -37,6 +42,12 @@ class Recorded:
                     images = found.rows.setdefault((line["setting"], seed), {})
                     images[int(numbers["image"])] = numbers
         return found
+
+    def fact(self, name: str, make: Callable[[], Arrays]) -> Arrays:
+        """Made now unless it is on record."""
+        if name not in self.facts:
+            self.facts[name] = {key: np.asarray(value).tolist() for key, value in make().items()}
+        return dict(self.facts[name])
 
     @property
     def seeds(self) -> int:
@@ -62,6 +73,17 @@ def joined(parts: Sequence[Arrays]) -> Arrays:
     return {
         name: np.concatenate([part.get(name, np.full(len(part["image"]), np.nan)) for part in parts]) for name in names
     }
+
+
+def as_written(lines: Mapping[str, Sequence[Arrays]]) -> dict[str, list[Arrays]]:
+    """The numbers as the file will have them: a page is of these, whether they were searched or read."""
+    rounded = np.vectorize(lambda value: float(f"{value:.6g}"), otypes=[float])
+    return {name: [{c: rounded(v) for c, v in part.items()} for part in parts] for name, parts in lines.items()}
+
+
+def write_facts(file: Path, facts: Mapping[str, Any]) -> None:
+    """As they are read."""
+    file.write_text(json.dumps(facts, indent=1, sort_keys=True) + "\n")
 
 
 def write(file: Path, lines: Mapping[str, Sequence[Arrays]]) -> None:

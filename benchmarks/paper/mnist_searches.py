@@ -143,6 +143,8 @@ class Setting:
     def about(self, size: Size) -> dict[str, Any]:
         """All that the result depends on; the images are named where they are not those of the networks' seed."""
         about = {**asdict(self), "iterations": size.iterations, "epochs": size.epochs, "per_class": size.per_class}
+        if self.kind == "default":
+            about["search"] = asdict(SearchConfig(**dict(self.changes)))
         return about if size.images == size.seed else {**about, "images": size.images}
 
 

@@ -58,6 +58,5 @@ CURVATURE = """The step of 0.01 is stable where the curvature of the objective i
 largest curvature at {images} test images, by power iteration: {reconstruction} for L_AE with gamma 100, {prototype}
 for L_proto with theta 200."""
 
-ABOUT = """ The time is the sum of all parts of this run, networks included; rows of losses that were on record were not
-searched again, and their times are those of the run that did. The machine has two cores and was shared with other
-work."""
+ABOUT = """ The time is the sum of all parts of this run, networks included; rows that were on record were not searched
+again, and their times are those of the run that did. The machine has two cores and was shared with other work."""

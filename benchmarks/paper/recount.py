@@ -17,9 +17,8 @@ import claims
 import mnist_tables
 import mnist_text
 import numpy as np
-from breast_cancer_text import GROUPS
 from common import Places, wrapped
-from protocol import REFERENCE, TEXT
+from protocol import TEXT
 
 Columns = dict[str, Any]
 
@@ -65,7 +64,7 @@ def mnist_claims(rows: Path) -> list[str]:
 
 
 def breast_cancer_claims(rows: Path) -> list[str]:
-    """The section with the claims, by both protocols if the rows have them."""
+    """The section with the claims."""
     found = []
     for name, (columns,) in read(rows, "method").items():
         for seed in np.unique(columns["seed"]):
@@ -75,14 +74,7 @@ def breast_cancer_claims(rows: Path) -> list[str]:
     thetas = sorted({float(n.split("=")[1]) for n in names if n.startswith("B theta=")} | {100.0})
     ks = sorted({int(n.split("=")[1]) for n in names if n.startswith("B k=")} | {1})
     size: Any = SimpleNamespace(rows=len(found[0][2]["im1"]), thetas=thetas, ks=ks)
-    first, swept = breast_cancer_report.all_claims(found, size), breast_cancer_report.sweep_claims(found, size)
-    parts = [claims.RULE + GROUPS]
-    if f"A{REFERENCE.suffix}" in names:
-        second = breast_cancer_report.all_claims(found, size, REFERENCE)
-        parts += [claims.beside(first, second, ("by the text", "as the reference"))]
-    else:
-        parts += [f"Of the table above: {claims.tally(first)}.", claims.table(first)]
-    return [*parts, f"A broad range of theta and k works well: {claims.tally(swept)}.", claims.table(swept)]
+    return breast_cancer_report.judged(found, size)
 
 
 SECTIONS = (

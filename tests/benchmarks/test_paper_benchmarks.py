@@ -381,6 +381,28 @@ def test_the_papers_iteration_on_adult_is_shown_beside_the_products_answers(benc
     assert found["default", "validity"] == 1
 
 
+@pytest.mark.slow
+def test_the_papers_iteration_on_adult_goes_on_from_the_losses_on_record(bench, census, tmp_path, monkeypatch):
+    script, places = bench.adult_iteration, bench.common.Places.under(tmp_path)
+    size = script.Size(rows=4, iterations=20, c_steps=3, epochs=20)
+    monkeypatch.setattr(script, "Size", lambda: size)
+    script.main(places, size, census, progress=False)
+    rows, page = places.results / "adult_iteration_rows.csv", places.docs / "paper-adult-iteration.md"
+    first = lines(rows), page.read_text().rpartition("\n\n")[0]
+    searched, real = [], script.searched
+    monkeypatch.setattr(script, "searched", lambda *args: searched.append(args[2]) or real(*args))
+    script.main(replace(places, cache=tmp_path / "elsewhere"), size, census, progress=False)
+    assert searched == list(script.NEEDED.values())
+    again = lines(rows)
+    for one, other in zip(first[0], again, strict=True):
+        one.pop("seconds"), other.pop("seconds")
+        assert one == other
+    assert page.read_text().rpartition("\n\n")[0] == first[1]
+    searched.clear()
+    script.main(replace(places, cache=tmp_path / "third"), size, census, fresh=True, progress=False)
+    assert len(searched) == len(script.settings(size))
+
+
 def test_frequency_knows_only_how_often_a_category_occurs(bench):
     codes = np.array([[0], [0], [1], [2]])
     (distances,) = bench.adult.Frequency()(codes, [3], np.zeros((4, 0)), np.zeros(4))

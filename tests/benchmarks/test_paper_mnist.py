@@ -210,6 +210,42 @@ def test_the_main_experiment_writes_its_files_and_goes_on_where_it_was(bench, pl
     bench.mnist.main(places, size)
 
 
+def test_what_is_on_record_is_reported_again_without_a_network(bench, places, size, tmp_path, monkeypatch):
+    monkeypatch.setattr(bench.mnist_searches.Size, "is_full", True)
+    monkeypatch.setattr(bench.mnist_black_box, "STEPS", 2)
+    scripts = {
+        "mnist": lambda at: bench.mnist.main(at, size),
+        "mnist-k": lambda at: bench.mnist_sweep.main(at, size),
+        "mnist-black-box": lambda at: bench.mnist_black_box.main(at, size, steps=2, images=2),
+    }
+    for script in scripts.values():
+        script(places)
+    pages = {name: (places.docs / f"paper-{name}.md").read_text() for name in scripts}
+    rows = {file: file.read_text() for file in places.results.glob("mnist*_rows.csv")}
+    assert len(rows) == 3
+    begun = (places.results / "mnist_k_starts.csv").read_text()
+    clone = replace(places, cache=tmp_path)
+
+    def forbidden(*_args, **_kwargs):
+        raise AssertionError
+
+    monkeypatch.setattr(bench.mnist, "networks", forbidden)
+    for name, script in scripts.items():
+        script(clone)
+        assert (places.docs / f"paper-{name}.md").read_text() == pages[name]
+    assert rows == {file: file.read_text() for file in rows}
+    assert begun == (places.results / "mnist_k_starts.csv").read_text()
+    with pytest.raises(AssertionError):
+        bench.mnist.main(clone, size, fresh="defaults")
+    facts = json.loads((places.results / "mnist_facts.json").read_text())
+    (places.results / "mnist_facts.json").write_text(json.dumps({**facts, "defaults": {}}))
+    with pytest.raises(AssertionError):
+        bench.mnist.main(clone, size)
+    for fresh in (bench.mnist_sweep.main, bench.mnist_black_box.main):
+        with pytest.raises(AssertionError):
+            fresh(clone, size, fresh=True)
+
+
 def test_the_default_with_an_encoder_is_compared_with_losses_a_and_e(bench, places, size, monkeypatch):
     monkeypatch.setattr(bench.mnist_encoder, "ALONE", 3)
     bench.mnist_encoder.main(places, replace(size, seed=2))
