@@ -161,7 +161,7 @@ def test_a_stability_of_all_copies_is_not_said_to_be_an_estimate():
     rows = x[np.abs(x[:, 0] - 0.5) > 0.2][:4]
     e = CounterfactualExplainer(slab(0.065), search=search).fit(x).explain(rows, target=1)
     assert set(e.status) == {"not_found"}
-    measured = {f"min_stability {kept / 32:.2g}, not 1;" for kept in range(32)}
+    measured = {f"min_stability {kept / 64:.2g}, not 1;" for kept in range(64)}
     assert all(any(text in message for text in measured) for message in e.message), e.message
 
 
