@@ -56,6 +56,7 @@ class Tuning:
     high_price: float = 3.0  # price of a changed column from which shorter lists of changes are looked for by a beam
     shorter_changes: int = 3  # the most changes that it tries then
     shorter_width: int = 4  # sets of changed columns that go on
+    taken_back: int = 4  # changes of an answer that are taken back one after the other, of a model with gradients
     # product
     product_columns: int = 4  # the most free columns of which all combinations are tried
     product_coarse: int = 256  # combinations for every line that has nothing

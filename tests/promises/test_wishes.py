@@ -138,6 +138,12 @@ def test_a_row_in_the_target_that_misses_a_floor_that_was_given_is_moved_until_i
     assert (e.stability[moved] >= 0.95).all()
 
 
+def test_where_nearly_all_copies_must_keep_the_class_there_are_more_of_them():
+    for least, count in ((0.7, 32), (0.9, 64)):
+        explainer = CounterfactualExplainer(FOREST, search=SearchConfig(min_stability=least)).fit(X)
+        assert len(explainer.fitted_.guide.floors.copies.steps) == count
+
+
 def slab(width):
     def model(x):
         p = np.where(np.abs(np.asarray(x)[:, 0] - 0.5) < width, 0.9, 0.1)
