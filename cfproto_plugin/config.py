@@ -31,7 +31,7 @@ PRESETS: dict[str, dict[str, Any]] = {  # settings that go together, by the name
     "close": {"theta": 0.0, "few_changes": 0.0, **_NO_FLOORS},
     "few": {"theta": 0.0, "few_changes": 12.0, **_NO_FLOORS},
     "typical": {"theta": 5.0, "few_changes": 0.0},
-    "stable": {"noise": 0.4, "min_stability": 0.9, "min_confidence": 0.4, "strict": False},
+    "stable": {"noise": 0.45, "min_stability": 0.9, "min_confidence": 0.4, "strict": False},
 }
 
 

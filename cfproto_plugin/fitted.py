@@ -283,7 +283,7 @@ def _floors(
         return Floors(least_confidence=plan.confidence, sure=sure)
     return Floors(
         Typicality(unweighted(space, train), said.labels, seed),
-        Copies.of(space, config.noise, Tuning().copies, seed),
+        Copies.of(space, config.noise, Tuning().copies_for(plan.stability.least), seed),
         plan.typicality,
         plan.stability,
         plan.confidence,

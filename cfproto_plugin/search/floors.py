@@ -125,7 +125,8 @@ class Measures:
         copies, least = self.floors.copies, self.floors.least_stability.least
         if copies is None:
             return np.full(len(table), np.nan), np.zeros(len(table), dtype=bool)
-        count, first = len(copies.steps), self.task.tuning.copies_first
+        count = len(copies.steps)
+        first = max(1, round(count * self.task.tuning.copies_first))
         order = copies.order(table, self.task.rows.table[row])
         lost = (~self._kept(copies, table, row, label, order[:, :first])).sum(axis=1)
         at = np.flatnonzero(lost <= (1 - least) * count + _ROUNDING)

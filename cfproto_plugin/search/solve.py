@@ -1,6 +1,6 @@
 """The driver: from rows to verified counterfactuals.
 
-    search -> polish -> fewer changes where each costs much -> fall back where nothing was found -> polish -> confirm
+    search -> polish -> fewer changes -> fall back where nothing was found -> polish -> confirm
 
 Methods yield candidates and refining returns them; only the driver writes the incumbents. When the time is spent the
 model refuses further questions (`OutOfTimeError`), and the driver goes on to the last one: what was found, and training
@@ -28,6 +28,7 @@ from cfproto_plugin.search.methods.between import search_between
 from cfproto_plugin.search.methods.counted import Counted
 from cfproto_plugin.search.methods.descent import search_descent
 from cfproto_plugin.search.methods.fallback import fall_back
+from cfproto_plugin.search.methods.fewer import search_fewer
 from cfproto_plugin.search.methods.latent import search_latent
 from cfproto_plugin.search.methods.nearest import nearest_rows
 from cfproto_plugin.search.methods.path import search_path
@@ -141,6 +142,7 @@ def _solve(judge: Judge, clock: Clock, guide: Guide) -> Solved:
         driver.polish(0.5)
         driver.shorten()
         driver.fulfil()
+        driver.take_back()
     by_search = driver.incumbents.found()
     with suppress(SearchEndsError):
         driver.fall_back(by_search)
@@ -209,6 +211,22 @@ class _Driver:
         if len(short) and self.judge.task.config.fallback and not self.clock.is_over():
             self.offer(search_wished(self.judge, self.clock, self.best, short, self.guide))
             self.polish(0.9)
+
+    def take_back(self) -> None:
+        """Take back one change of every answer after the other, where the others make up for it, as long as it pays."""
+        task, incumbents, floors = self.judge.task, self.incumbents, self.judge.measures.floors
+        if not (self.guide.plan.polish and task.config.few_changes and self.judge.model.has_gradient and floors.any):
+            return
+        rows = np.arange(len(task))
+        for _ in range(task.tuning.taken_back):
+            several = count_changed(incumbents.table[rows], task.rows.table[rows]) > 1
+            rows = rows[(incumbents.found() & ~incumbents.falls_short())[rows] & several]
+            before = incumbents.cost.copy()
+            self.offer(search_fewer(self.judge, self.clock, incumbents.as_candidates(rows)))
+            self.polish(0.9)
+            rows = rows[incumbents.cost[rows] < (1 - task.tuning.least_gain) * before[rows]]
+            if not len(rows):
+                return
 
     def fall_back(self, by_search: Array) -> None:
         """Try training rows where the search found nothing, and polish what that finds."""

@@ -40,7 +40,9 @@ class Tuning:
     largest_rise: float = 0.2  # share of the cost that a single move may add
     # wishes
     copies: int = 32  # with noise, of a point whose stability is measured
-    copies_first: int = 8  # of these; where they alone show that a point is not stable, no more are asked
+    copies_many: int = 64  # where nearly all must keep the class: a search finds points that suit a few copies alone
+    many_from: float = 0.8  # share of copies that must keep it
+    copies_first: float = 0.25  # of these; where they alone show that a point is not stable, no more are asked
     lost_later: float = 0.5  # how often the others lose the class then, by the first: an estimate
     wished_rows: int = 64  # training rows of a line that are looked at where no path led to such a point
     assessed: int = 8  # paths of a row on which points are looked for that meet them
@@ -54,6 +56,7 @@ class Tuning:
     high_price: float = 3.0  # price of a changed column from which shorter lists of changes are looked for by a beam
     shorter_changes: int = 3  # the most changes that it tries then
     shorter_width: int = 4  # sets of changed columns that go on
+    taken_back: int = 4  # changes of an answer that are taken back one after the other, of a model with gradients
     # product
     product_columns: int = 4  # the most free columns of which all combinations are tried
     product_coarse: int = 256  # combinations for every line that has nothing
@@ -92,6 +95,10 @@ class Tuning:
         and 7 % of the rows (a network) at 0.998 and 1.000 times the cost: forty rows each of six of the tables.
         """
         return cls(starts=3, kept=(4, 2, 1), worth=0.1, sparing=True, halved=True)
+
+    def copies_for(self, stability: float) -> int:
+        """How many copies with noise stability is measured by, where that share of them must keep the class."""
+        return self.copies if stability < self.many_from else self.copies_many
 
     @property
     def cached(self) -> int:

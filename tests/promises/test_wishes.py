@@ -138,6 +138,12 @@ def test_a_row_in_the_target_that_misses_a_floor_that_was_given_is_moved_until_i
     assert (e.stability[moved] >= 0.95).all()
 
 
+def test_where_nearly_all_copies_must_keep_the_class_there_are_more_of_them():
+    for least, count in ((0.7, 32), (0.9, 64)):
+        explainer = CounterfactualExplainer(FOREST, search=SearchConfig(min_stability=least)).fit(X)
+        assert len(explainer.fitted_.guide.floors.copies.steps) == count
+
+
 def slab(width):
     def model(x):
         p = np.where(np.abs(np.asarray(x)[:, 0] - 0.5) < width, 0.9, 0.1)
@@ -161,7 +167,7 @@ def test_a_stability_of_all_copies_is_not_said_to_be_an_estimate():
     rows = x[np.abs(x[:, 0] - 0.5) > 0.2][:4]
     e = CounterfactualExplainer(slab(0.065), search=search).fit(x).explain(rows, target=1)
     assert set(e.status) == {"not_found"}
-    measured = {f"min_stability {kept / 32:.2g}, not 1;" for kept in range(32)}
+    measured = {f"min_stability {kept / 64:.2g}, not 1;" for kept in range(64)}
     assert all(any(text in message for text in measured) for message in e.message), e.message
 
 
