@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -246,7 +247,7 @@ def _situation(models: Models, columns: Columns, *, latent: bool, splits: bool) 
         splits=splits,
         differences=any(other is not None and other.vjp is None for other in (models.encoder, models.autoencoder)),
         decides=classifier.labels is not None and classifier.scores is not None,
-        large=np.prod(columns.shape) > LARGEST,
+        large=math.prod(columns.shape) > LARGEST,
     )
 
 

@@ -25,11 +25,12 @@ from cfproto_plugin.tables.space import Rows
 
 _STEPS = 30
 _SPEED = 0.3  # share of a step to the minimiser of the smooth part: larger ones outrun what the log odds are linear for
-_CODES = 10.0  # w, in units in which the distance of codes curves as much as L2 does
-_SURE = 0.97  # probability that the small networks have to give the class
+_CODES = 15.0  # w, in units in which the distance of codes curves as much as L2 does
+_SURE = 0.95  # probability that the small networks have to give the class
 _LEAST = 0.55  # and the model at least: more than any other class has
 _SPARE = 0.02  # share of what is missing to 1 that a point has more than is asked for, against rounding
 _SMALLEST = 1e-6  # probability: beyond, log odds are taken for these
+_KEPT = 0.8  # share of the log odds that steps fell short by which the next asks for in addition
 _HALVINGS = 16  # to find by how much a step has to turn
 _TINY = 1e-12
 
@@ -66,15 +67,17 @@ def _nearer(
     asked = [_Asked(judge.model.at(rows), _least(judge, label))]
     asked += [_Asked(_of_search(judge, rows, opinion), np.full(len(z), _SURE)) for opinion in opinions]
     best, cost, when = points.table.copy(), points.cost.copy(), np.zeros(len(z), dtype=int)
+    owed = np.zeros((len(asked), len(z)))
     for step in range(_STEPS):
-        proba, missing, slope = zip(*(_missing(each, z, label) for each in asked), strict=True)
+        proba, missing, slope = map(np.stack, zip(*(_missing(each, z, label) for each in asked), strict=True))
         table, now = judge.decode(z, row)
-        good = np.all([p >= each.least for p, each in zip(proba, asked, strict=True)], axis=0) & (now < cost)
+        good = (proba >= [each.least for each in asked]).all(axis=0) & (now < cost)
         best[good], cost[good], when[good] = table[good], now[good], step
         if step + 1 == _STEPS or clock.is_over():
             break
         ahead = z - rate * (2 * (z - rows.z) + weight * np.nan_to_num(codes(z).gradient))
-        z = _moved(z, ahead, list(zip(missing, slope, strict=True)), rows, judge.task.beta * rate)
+        owed = _KEPT * (owed + np.maximum(missing, 0)) * (step > 0)
+        z = _moved(z, ahead, missing + owed, slope, rows, judge.task.beta * rate)
     margin, trace = judge.margin(best, row), points.trace.copy()
     trace["before"], trace["steps"] = points.cost, trace["steps"] + when
     return points._replace(table=best, cost=cost, margin=margin, valid=(when > 0) & (margin > 0), trace=trace)
@@ -115,24 +118,24 @@ def _log_odds(proba: Array) -> Array:
     return np.asarray(np.log(proba / (1 - proba)))
 
 
-def _moved(z: Array, ahead: Array, asked: list[tuple[Array, Array]], rows: Rows, shrink: Array) -> Array:
+def _moved(z: Array, ahead: Array, missing: Array, slope: Array, rows: Rows, shrink: Array) -> Array:
     """From z (p, D) to the shrunk points `ahead` (p, D), turned so far that no log odds lack anything to first order.
 
-    asked: what they lack at z (p,), and their slopes (p, D); one after the other, by bisection.
+    missing, slope: (m, p) what those of m classifiers lack at z, and (m, p, D); one after the other, by bisection.
     """
 
     def landed(push: Array) -> Array:
         return np.minimum(np.maximum(soft_threshold(ahead + push, rows.z, shrink), rows.z_lower), rows.z_upper)
 
     push = np.zeros_like(z)
-    for missing, slope in asked:
-        size = np.square(slope).sum(axis=1) + _TINY
-        lost = ((z - ahead - push) * slope).sum(axis=1) + shrink * np.abs(slope).sum(axis=1)
-        most = 2 * np.maximum(missing + lost, 0) / size  # enough, but for the bounds
+    for wanted, way in zip(missing, slope, strict=True):
+        size = np.square(way).sum(axis=1) + _TINY
+        lost = ((z - ahead - push) * way).sum(axis=1) + shrink * np.abs(way).sum(axis=1)
+        most = 2 * np.maximum(wanted + lost, 0) / size  # enough, but for the bounds
         least = np.zeros_like(most)
         for _ in range(_HALVINGS):
             middle = (least + most) / 2
-            short = ((landed(push + middle[:, None].astype(z.dtype) * slope) - z) * slope).sum(axis=1) < missing
+            short = ((landed(push + middle[:, None].astype(z.dtype) * way) - z) * way).sum(axis=1) < wanted
             least, most = np.where(short, middle, least), np.where(short, most, middle)
-        push = push + np.where(least > 0, most, 0)[:, None].astype(z.dtype) * slope
+        push = push + np.where(least > 0, most, 0)[:, None].astype(z.dtype) * way
     return landed(push)
