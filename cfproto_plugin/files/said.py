@@ -68,14 +68,11 @@ def said_from(found: Any, shape: tuple[int, ...]) -> Said:
 
 def _opinions(found: Any, columns: int, k: int) -> tuple[Opinion, ...]:
     """Small networks of rows (columns,) to k classes."""
-    for each in found if isinstance(found, list) else [found]:
-        parts = each if isinstance(each, list) and len(each) == len(Opinion._fields) else [None]
-        width = len(parts[1]) if isinstance(parts[1:2], list) and parts[1:2] and isinstance(parts[1], np.ndarray) else 0
-        shapes = [(columns, width), (width,), (width, k), (k,)]
-        if not all(_is_weight(part, shape) for part, shape in zip(parts, shapes, strict=False)) or not width:
-            raise FileError(
-                f"a second opinion is {_shown(parts[0])}; expected the weights of {columns} columns to {k} classes"
-            )
+    for each in found if isinstance(found, list) else [None]:
+        width = np.size(each[1]) if isinstance(each, list) and len(each) == len(Opinion._fields) else 0
+        shapes = ((columns, width), (width,), (width, k), (k,))
+        if not width or not all(_is_weight(*pair) for pair in zip(each, shapes, strict=True)):
+            raise FileError(f"a second opinion is {str(each)[:80]}; expected weights of {columns} columns, {k} classes")
     return tuple(Opinion(*each) for each in found)
 
 
