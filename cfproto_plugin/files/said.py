@@ -68,12 +68,13 @@ def said_from(found: Any, shape: tuple[int, ...]) -> Said:
 
 def _opinions(found: Any, columns: int, k: int) -> tuple[Opinion, ...]:
     """Small networks of rows (columns,) to k classes."""
-    for each in found if isinstance(found, list) else [None]:
+    several: list[Any] = found if isinstance(found, list) else [found]
+    for each in several:
         width = np.size(each[1]) if isinstance(each, list) and len(each) == len(Opinion._fields) else 0
         shapes = ((columns, width), (width,), (width, k), (k,))
         if not width or not all(_is_weight(*pair) for pair in zip(each, shapes, strict=True)):
             raise FileError(f"a second opinion is {str(each)[:80]}; expected weights of {columns} columns, {k} classes")
-    return tuple(Opinion(*each) for each in found)
+    return tuple(Opinion(*each) for each in several)
 
 
 def _is_weight(found: Any, shape: tuple[int, ...]) -> bool:
