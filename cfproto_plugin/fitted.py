@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -23,11 +24,12 @@ from cfproto_plugin.search.guide import Guide
 from cfproto_plugin.search.model import SearchModel
 from cfproto_plugin.search.noise import Noise
 from cfproto_plugin.search.objective.gradients import with_gradient
+from cfproto_plugin.search.opinion import LARGEST
 from cfproto_plugin.search.parts import parts_that_work, splits_that_work, transform_that_works
 from cfproto_plugin.search.plan import Plan, Situation, make_plan
 from cfproto_plugin.search.proofs.supported import check_certifiable
 from cfproto_plugin.search.targets import names_of
-from cfproto_plugin.search.training import Said, ask, difference_in, still
+from cfproto_plugin.search.training import Said, ask, difference_in, still, with_opinions
 from cfproto_plugin.search.tuning import Tuning
 from cfproto_plugin.search.typicality import Typicality
 from cfproto_plugin.tables.columns import Columns
@@ -110,6 +112,7 @@ class Fitted:
             space = space.readable(train, features)
         model = SearchModel(models.classifier, space, given=given)
         said = ask(models.classifier, model, given) if said is None else still(said, model)
+        said = with_opinions(said, train, plan.opinions, seed)
         classes = said.fingerprint.classes
         measure = make_distance(distance, seed)
         if columns.categories:
@@ -126,6 +129,7 @@ class Fitted:
             said.proba,
             splits if plan.polish else None,
             _floors(space, plan, config, train, said, len(classes), seed, latent=encoder is not None),
+            said.opinions,
         )
         k = None if not isinstance(prototypes, str) else config.k or _default_k(prototypes, models.encoder)
         return cls(
@@ -165,7 +169,7 @@ class Fitted:
     @property
     def said(self) -> Said:
         """What the model said at fit."""
-        return Said(self.guide.labels, self.guide.proba, self.noise, self.fingerprint)
+        return Said(self.guide.labels, self.guide.proba, self.noise, self.fingerprint, self.guide.opinions)
 
     def difference(self, classifier: Adapted) -> str | None:
         """What another classifier says otherwise than the one of `fit`; None if it says the same."""
@@ -243,6 +247,7 @@ def _situation(models: Models, columns: Columns, *, latent: bool, splits: bool) 
         splits=splits,
         differences=any(other is not None and other.vjp is None for other in (models.encoder, models.autoencoder)),
         decides=classifier.labels is not None and classifier.scores is not None,
+        large=math.prod(columns.shape) > LARGEST,
     )
 
 
@@ -259,6 +264,7 @@ def _settled(config: SearchConfig, plan: Plan, k: Any) -> SearchConfig:
         c_steps=plan.c_steps,
         k=k,
         polish=plan.polish,
+        opinions=plan.opinions,
     )
 
 

@@ -50,7 +50,7 @@ cli
 RANK = {part: rank for rank, line in enumerate(ALLOWED.split("\n")) for part in line.split()}
 SEARCH = {"task", "judge", "clock", "candidates", "targets", "intervals", "model", "plan", "tuning", "guide", "how"}
 SEARCH |= {"failures", "first", "floors", "copies", "typicality", "shortfall", "lookup"}
-SEARCH |= {"noise", "boundary", "fingerprint", "parts", "training", "reached"}
+SEARCH |= {"noise", "boundary", "fingerprint", "parts", "training", "reached", "opinion"}
 
 MODULES = {
     *("explainer", "explanation", "fitted", "config", "features", "errors", "protocols", "hookspecs", "datasets"),

@@ -51,7 +51,9 @@ images that a setting found.
 
 The default wishes for a class of which the classifier is as sure as of 95 % of its training images: of the digits here
 that is a probability of {least}. {missed} of {images} images do not reach it and have the surest answer of their paths.
-`min_confidence=0` is the same search without that wish: the nearest image of another class on a path."""
+Answers are then brought nearer to their image as far as two small networks agree, which learnt the classifier's labels
+at `fit` (`opinions=2`). `min_confidence=0` is the search without that wish and these: the nearest image of another
+class on a path."""
 
 PAIRED = """Default minus the other, on the images that both found, with 95 % bounds by Student's t. Seconds are of the
 processor, for one image alone and a whole search: E runs its 1,000 iterations as `SearchConfig.paper("E")` does."""

@@ -99,7 +99,7 @@ class _Reading:
         data = self._decoded(self._content["data"], "the training data")
         if not hasattr(data, "shape"):
             raise self._damaged(f"the training data is a {type(data).__name__}; expected an array or a frame")
-        said = said_from(self._decoded(self._content["said"], "what the model said"), len(data))
+        said = said_from(self._decoded(self._content["said"], "what the model said"), data.shape)
         notes = self._entries(self._content["models"], "models", ROLES)
         parts = {name: self._part(settings[name], name) for name in ("adapter", "prototypes", "distance")}
         record = Record(

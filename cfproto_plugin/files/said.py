@@ -14,6 +14,7 @@ from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.fingerprint import Fingerprint
 from cfproto_plugin.search.model import Answer
 from cfproto_plugin.search.noise import Noise
+from cfproto_plugin.search.opinion import Opinion
 from cfproto_plugin.search.training import Said
 
 
@@ -33,14 +34,16 @@ def said_to(said: Said) -> Any:
                 "flips": print_.flips,
                 "classes": print_.classes,
             },
+            **({"opinions": [list(each) for each in said.opinions]} if said.opinions else {}),
         },
         "what the model said",
     )
 
 
-def said_from(found: Any, n: int) -> Said:
-    """What it was; n: how many training rows there are."""
-    known = _entries(found, "what the model said", ("labels", "proba", "noise", "fingerprint"))
+def said_from(found: Any, shape: tuple[int, ...]) -> Said:
+    """What it was; shape: of the training data."""
+    n = shape[0]
+    known = _entries(found, "what the model said", ("labels", "proba", "noise", "fingerprint"), ("opinions",))
     about = _entries(
         known["fingerprint"], "the fingerprint", ("rows", "proba", "label", "tolerance", "flips", "classes")
     )
@@ -59,11 +62,29 @@ def said_from(found: Any, n: int) -> Said:
         _numbers(known["proba"], "the probabilities of the training rows", (n,), 1.0),
         _noise(known["noise"]),
         Fingerprint(rows, answer, tolerance, flips, classes),
+        _opinions(known.get("opinions", []), math.prod(shape[1:]), k),
     )
 
 
-def _entries(found: Any, what: str, names: tuple[str, ...]) -> dict[str, Any]:
-    if not isinstance(found, dict) or set(found) != set(names):
+def _opinions(found: Any, columns: int, k: int) -> tuple[Opinion, ...]:
+    """Small networks of rows (columns,) to k classes."""
+    several: list[Any] = found if isinstance(found, list) else [found]
+    for each in several:
+        width = np.size(each[1]) if isinstance(each, list) and len(each) == len(Opinion._fields) else 0
+        shapes = ((columns, width), (width,), (width, k), (k,))
+        if not width or not all(_is_weight(*pair) for pair in zip(each, shapes, strict=True)):
+            raise FileError(f"a second opinion is {str(each)[:80]}; expected weights of {columns} columns, {k} classes")
+    return tuple(Opinion(*each) for each in several)
+
+
+def _is_weight(found: Any, shape: tuple[int, ...]) -> bool:
+    good = isinstance(found, np.ndarray) and found.shape == shape and found.dtype == np.float32
+    return good and bool(np.isfinite(found).all())
+
+
+def _entries(found: Any, what: str, names: tuple[str, ...], may: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The entries of these names, and those that it may have."""
+    if not isinstance(found, dict) or set(found) - set(may) != set(names):
         raise FileError(f"{what} is {str(found)[:80]}; expected {', '.join(names)}")
     return found
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from cfproto_plugin.protocols import Array, GradientAdapter, PrototypeProvider
 from cfproto_plugin.search.floors import Floors
 from cfproto_plugin.search.lookup import Lookup
+from cfproto_plugin.search.opinion import Opinion
 from cfproto_plugin.search.plan import Plan
 from cfproto_plugin.tables.geometry import Grid
 from cfproto_plugin.tables.splits import Splits
@@ -25,6 +26,7 @@ class Guide:
     proba: Array  # (N,) the probability of that class
     splits: Splits | None  # where a tree model splits the columns of the table
     floors: Floors  # what answers should reach
+    opinions: tuple[Opinion, ...] = ()  # small networks that should agree with the model about answers
     lookup: Lookup = field(default_factory=Lookup, compare=False)  # what is asked of the training rows again and again
 
     @property

@@ -14,6 +14,7 @@ from cfproto_plugin.errors import ConfigError
 FEW_CHANGES, FEW_CHANGES_WITHOUT_SPLITS = 0.5, 2.5
 TYPICALITY, STABILITY, CONFIDENCE = 0.1, 0.7, 0.01
 CODES_CONFIDENCE = 0.05  # on the path of an encoder: surer answers read as their class to other models, farther away
+OPINIONS = 2  # on the path of an encoder: a third is hardly worth its training
 BETA, LATENT_BETA = 0.1, 1.0  # weight of L1: the paper's, and that of the path of an encoder
 _ITERATION_ONLY = ("c_steps", "max_iterations", "learning_rate", "momentum", "clip")
 
@@ -29,6 +30,7 @@ class Situation:
     splits: bool = False  # the classifier says where it splits the columns
     differences: bool = False  # the encoder or autoencoder has no gradient of its own
     decides: bool = False  # the classifier decides by scores and a rule of its own, not by probabilities
+    large: bool = False  # rows have too many numbers for second opinions
 
 
 class Floor(NamedTuple):
@@ -58,6 +60,7 @@ class Plan:
     typicality: Floor
     stability: Floor
     confidence: Floor
+    opinions: int
 
 
 def make_plan(config: SearchConfig, situation: Situation) -> Plan:
@@ -88,7 +91,8 @@ def make_plan(config: SearchConfig, situation: Situation) -> Plan:
         _few_changes(config, situation) if on_table or config.few_changes else 0.0,
         _floor(TYPICALITY * on_table, config.min_typicality, config.strict),
         _floor(STABILITY * on_table, config.min_stability, config.strict),
-        _floor(_confidence(situation, on_table, on_codes), config.min_confidence, config.strict),
+        confidence := _floor(_confidence(situation, on_table, on_codes), config.min_confidence, config.strict),
+        _opinions(config, situation, useful=on_codes and confidence.least > 0 and not config.theta),
     )
     _refuse_unused(config, plan, situation)
     return plan
@@ -97,6 +101,19 @@ def make_plan(config: SearchConfig, situation: Situation) -> Plan:
 def _confidence(situation: Situation, on_table: bool, on_codes: bool) -> float:
     """None of a model that does not decide by its probabilities: they say little about how sure it is."""
     return 0.0 if situation.decides else CONFIDENCE * on_table + CODES_CONFIDENCE * on_codes
+
+
+def _opinions(config: SearchConfig, situation: Situation, *, useful: bool) -> int:
+    """Second opinions are asked about images, by their gradients and the model's own."""
+    useful = useful and situation.gradients and not situation.table and not situation.decides
+    if config.opinions is None:
+        return OPINIONS * (useful and not situation.large)
+    if config.opinions and not useful:
+        raise ConfigError(
+            f"opinions is {config.opinions}, but they are made for images on the path of an encoder, for models with "
+            "gradients, with a wish for confidence and without a theta; leave it out"
+        )
+    return config.opinions
 
 
 def _few_changes(config: SearchConfig, situation: Situation) -> float:

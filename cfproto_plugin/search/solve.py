@@ -1,6 +1,7 @@
 """The driver: from rows to verified counterfactuals.
 
-    search -> polish -> fewer changes -> fall back where nothing was found -> polish -> confirm
+    search -> polish -> nearer, as far as second opinions agree -> fewer changes
+    -> fall back where nothing was found -> polish -> confirm
 
 Methods yield candidates and refining returns them; only the driver writes the incumbents. When the time is spent the
 model refuses further questions (`OutOfTimeError`), and the driver goes on to the last one: what was found, and training
@@ -35,6 +36,7 @@ from cfproto_plugin.search.methods.path import search_path
 from cfproto_plugin.search.methods.prototypes import prototypes_in_pieces, prototypes_of
 from cfproto_plugin.search.methods.wished import search_wished
 from cfproto_plugin.search.reached import Reached
+from cfproto_plugin.search.refine.agree import bring_nearer
 from cfproto_plugin.search.refine.assess import assess
 from cfproto_plugin.search.refine.confirm import Confirmed, confirm, confirm_at_once, unconfirmed
 from cfproto_plugin.search.refine.needed import UNKNOWN, nothing_known
@@ -140,6 +142,7 @@ def _solve(judge: Judge, clock: Clock, guide: Guide) -> Solved:
         if len(judge.task):
             driver.offer(_search(judge, clock, driver.best, guide))
         driver.polish(0.5)
+        driver.agree()
         driver.shorten()
         driver.fulfil()
         driver.take_back()
@@ -189,6 +192,16 @@ class _Driver:
         found.trace["before"] = before[found.row]
         self.incumbents.offer(found)
         self.clock.found = int(self.incumbents.found().sum())
+
+    def agree(self) -> None:
+        """Bring answers in codes nearer to their rows, as far as second opinions see their class."""
+        guide, rows = self.guide, np.flatnonzero(self.incumbents.found())
+        if guide.encoder is None or not guide.opinions or not len(rows) or self.judge.task.intervals is not None:
+            return
+        points = self.incumbents.as_candidates(rows)
+        code = guide.encoder.predict(guide.train[:1].reshape(1, *self.judge.space.shape)).shape[1:]
+        encoder = Counted(guide.encoder, self.judge.model, code)
+        self.offer(bring_nearer(self.judge, self.clock, points, encoder, guide.opinions))
 
     def shorten(self) -> None:
         """Try fewer changes than the answers have, where each costs much, and polish what that finds."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from functools import partial
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from cfproto_plugin.search.failures import in_words
 from cfproto_plugin.search.fingerprint import Fingerprint
 from cfproto_plugin.search.model import Answer, SearchModel
 from cfproto_plugin.search.noise import Noise, as_margin, noise_of
+from cfproto_plugin.search.opinion import Opinion
 from cfproto_plugin.tables.cells import is_loose, listed
 from cfproto_plugin.tables.given import Given
 from cfproto_plugin.tables.numerals import all_read_as_numbers
@@ -34,6 +36,7 @@ class Said(NamedTuple):
     proba: Array  # (N,) the probability of that class
     noise: tuple[tuple[str, Noise], ...]  # of tables of these dtypes; the first is that of the training data
     fingerprint: Fingerprint
+    opinions: tuple[Opinion, ...] = ()  # small networks that learnt it
 
 
 def ask(classifier: Adapted, model: SearchModel, given: Given) -> Said:
@@ -45,6 +48,17 @@ def ask(classifier: Adapted, model: SearchModel, given: Given) -> Said:
     noise = _noise(classifier, model, given.table, answer)
     own = np.take_along_axis(answer.proba, answer.label[:, None], axis=1)[:, 0]
     return Said(answer.label, own, noise, Fingerprint.take(model, given, answer, noise[0][1], classes))
+
+
+def with_opinions(said: Said, train: Array, count: int, seed: int) -> Said:
+    """With so many small networks that learn what was said of the training rows (N, A); those that there are stay."""
+    if len(said.opinions) >= count:
+        return said._replace(opinions=said.opinions[:count])
+    start, k = time.perf_counter(), len(said.fingerprint.classes)
+    learnt = [Opinion.learn(train, said.labels, k, seed + number) for number in range(len(said.opinions), count)]
+    seconds = time.perf_counter() - start
+    log.info("%d second opinions learnt in %.1f s; SearchConfig(opinions=0) does without", len(learnt), seconds)
+    return said._replace(opinions=(*said.opinions, *learnt))
 
 
 def still(said: Said, model: SearchModel) -> Said:

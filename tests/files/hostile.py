@@ -759,6 +759,18 @@ def noise_that_is_negative(source, place):
     return consistent(source, place, change=in_json(lambda found: found["said"].update(noise=evil)))
 
 
+@case("expected weights of 4 columns, 2 classes")
+def second_opinion_of_other_columns(source, place):
+    shapes = ([5, 3], [3], [3, 2], [2])
+    evil = [{"$type": "array", "dtype": "<f4", "shape": shape, "data": [0.0] * int(np.prod(shape))} for shape in shapes]
+    return consistent(source, place, change=in_json(lambda found: found["said"].update(opinions=[evil])))
+
+
+@case("expected weights of 4 columns, 2 classes")
+def second_opinion_that_is_no_network(source, place):
+    return consistent(source, place, change=in_json(lambda found: found["said"].update(opinions={"evil": 1})))
+
+
 @case("the fingerprint has the tolerance")
 def fingerprint_that_allows_everything_by_text(source, place):
     return consistent(

@@ -70,6 +70,16 @@ def test_the_path_of_an_encoder_wishes_for_confidence_unless_the_user_says_other
     assert make_plan(SearchConfig.close(), replace(ENCODER, gradients=True)).confidence == (0, False)
 
 
+def test_second_opinions_are_asked_about_images_on_the_path_of_an_encoder_with_a_wish_for_confidence():
+    assert make_plan(SearchConfig(), ENCODER).opinions == 2
+    assert make_plan(SearchConfig(opinions=1), replace(ENCODER, large=True)).opinions == 1
+    for settings in ({"opinions": 0}, {"min_confidence": 0}, {"method": "fista"}, {"theta": 1.0}):
+        assert make_plan(SearchConfig(**settings), ENCODER).opinions == 0
+    for change in ({"table": True}, {"gradients": False}, {"large": True}, {"decides": True}, {"autoencoder": True}):
+        assert make_plan(SearchConfig(), replace(ENCODER, **change)).opinions == 0
+    assert make_plan(SearchConfig(), TABLE).opinions == make_plan(SearchConfig(), IMAGE).opinions == 0
+
+
 def test_images_and_encoders_are_not_polished():
     assert not make_plan(SearchConfig(), IMAGE).polish
     assert not make_plan(SearchConfig(), ENCODER).polish
@@ -102,6 +112,8 @@ def test_weights_of_the_iteration(settings, situation, expected):
         ({"method": "fista", "theta": 0}, TABLE, "c_init and theta are both 0"),
         ({"polish": True}, ENCODER, "polish is True, but polishing cannot weigh the distance of codes"),
         ({"min_stability": 0.5}, IMAGE, "min_stability is 0.5, but it is made for tables"),
+        ({"opinions": 2}, TABLE, "opinions is 2, but they are made for images on the path of an encoder"),
+        ({"opinions": 1, "min_confidence": 0}, ENCODER, "opinions is 1, but they are made for images"),
         ({"min_typicality": 0.5}, ENCODER, "min_typicality is 0.5, but it is made for tables"),
         ({"momentum": True}, TABLE, "momentum is True, but method='path' does not use it. Pass method='fista'"),
         ({"max_iterations": 100}, ENCODER, "max_iterations is 100"),

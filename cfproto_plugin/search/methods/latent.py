@@ -18,6 +18,7 @@ from cfproto_plugin.protocols import Array, GradientAdapter
 from cfproto_plugin.search.candidates import Candidates, candidates, firsts, join, traces
 from cfproto_plugin.search.clock import Clock
 from cfproto_plugin.search.judge import Judge
+from cfproto_plugin.search.objective.curvature import curvature_of
 from cfproto_plugin.search.objective.fista import soft_threshold
 from cfproto_plugin.search.objective.terms import LatentDistance, Term
 
@@ -25,8 +26,6 @@ _PROTOTYPES = 3  # of every row
 _WEIGHTS = np.geomspace(0.5, 20_000, 18)  # theta, in units in which L_proto curves as much as L2 does
 _STEPS = 10  # for every theta
 _BETWEEN = np.arange(1, 9)[:, None, None] / 8  # fractions of the step that changed the class
-_PROBES = 4  # gradients that measure the curvature of the encoder
-_FLAT = 1e-12  # below this the encoder is locally constant
 
 
 def search_latent(
@@ -167,15 +166,3 @@ class _Latent:
         if self.theta:
             cost = cost + self.theta * np.nan_to_num(self._term(goal)(z).value)
         return table, cost
-
-
-def curvature_of(term: Term, z: Array) -> Array:
-    """The largest curvature (p,) of a term at points (p, D), by power iteration on differences of gradients."""
-    base = term(z).gradient
-    step = 1e-2 * (1 + np.linalg.norm(z, axis=1, keepdims=True))
-    direction, size = base, np.zeros((len(z), 1), dtype=z.dtype)
-    for _ in range(_PROBES):
-        direction = direction / np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), _FLAT)
-        direction = (term((z + step * direction).astype(z.dtype)).gradient - base) / step
-        size = np.maximum(size, np.linalg.norm(direction, axis=1, keepdims=True))
-    return np.asarray(np.maximum(size[:, 0], _FLAT))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
-from cfproto_plugin.search.methods.latent import curvature_of
+from cfproto_plugin.search.objective.curvature import curvature_of
 from cfproto_plugin.search.objective.terms import Distance, Evaluation
 
 
