@@ -53,7 +53,7 @@ class Tuning:
     beam_values: int = 17  # values tried in every column
     beam_width: int = 16  # sets of changed columns that go on
     beam_rows: int = 16_384  # points after which it ends where the number of changes is not limited
-    high_price: float = 3.0  # price of a changed column from which shorter lists of changes are looked for by a beam
+    high_price: float = 2.0  # price of a changed column from which shorter lists of changes are looked for by a beam
     shorter_changes: int = 3  # the most changes that it tries then
     shorter_width: int = 4  # sets of changed columns that go on
     taken_back: int = 4  # changes of an answer that are taken back one after the other, of a model with gradients
