@@ -61,7 +61,7 @@ class SearchConfig:
     max_changes: the most columns that may differ. few_changes: what each changed column costs beside its distance, in
         units of beta·L1 + L2; None is 0.5 for tables searched by the path if the model splits columns, as trees do, 2.5
         for tables if it does not and would change all of them a little, else 0. min_proba: the least probability of the
-        new class.
+        new class. What is wished for by min_confidence, below, may be more; min_confidence=0 is without that.
     min_typicality: the least share of the new class's training rows that are at least as isolated among their like as
         the counterfactual is among them, or that of the row in its own class if that is less. min_stability: the least
         share of copies with noise that keep the new class; noise: theirs, in standard deviations of the training data.

@@ -37,6 +37,7 @@ _MISSED_PURPOSES = {  # where the answer has less of it than was asked for
     "typicality": "to be more typical of the class",
     "stability": "so that the class holds more often if values are hit only roughly",
 }
+_BOTH = " or wished for"  # where confidence was wished for as well, which may take more
 _SURE = "so that the model is sure of the class"  # where no probability was asked for, but confidence was
 _SURER = "so that the model is surer of the class"
 BEST = "; the best that was found has "  # begins what a message says of wishes that an answer misses
@@ -46,16 +47,18 @@ def _purpose(line: Line, reason: str) -> str:
     """What changes of a kind are there for; no more is said than the answer reaches, by its message."""
     missed = str(line.message[0]).partition(BEST)[2].partition("; ")[0]
     reached = f"{reason} " not in missed
-    if reason == "probability" and _by_confidence(line):
-        return _SURE if reached else _SURER
-    return (_PURPOSES if reached else _MISSED_PURPOSES)[reason]
+    purpose = (_PURPOSES if reached else _MISSED_PURPOSES)[reason]
+    if reason != "probability" or not line.meta.get("confidence"):
+        return purpose
+    if _asked_for(line):
+        return purpose.removesuffix(" for") + _BOTH
+    return _SURE if reached else _SURER
 
 
-def _by_confidence(line: Line) -> bool:
-    """Whether the probability follows from a wish for confidence alone."""
+def _asked_for(line: Line) -> bool:
+    """Whether a probability was asked for, besides any confidence."""
     config = line.meta.get("config") or {}
-    asked = config.get("min_proba") is not None or config.get("kappa") or not line.meta.get("confidence")
-    return not asked
+    return config.get("min_proba") is not None or bool(config.get("kappa"))
 
 
 def only_for(change: Change) -> str:

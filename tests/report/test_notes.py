@@ -220,7 +220,8 @@ def test_changes_that_make_the_model_sure_name_no_probability_that_nobody_asked_
     rows = x[(x[:, 0] < 0.5) & (x[:, 1] < -1)][:5]
     for search, said in (
         (wished, "so that the model is sure of the class"),
-        (replace(wished, min_proba=0.8), "to reach the probability asked for"),
+        (replace(wished, min_proba=0.8), "to reach the probability asked or wished for"),
+        (SearchConfig.close(min_proba=0.8), "to reach the probability asked for"),
     ):
         for line in CounterfactualExplainer(model, search=search).fit(x).explain(rows):
             assert said in line.sentence()
