@@ -27,6 +27,7 @@ _PAPER_TABLE: dict[str, dict[str, Any]] = {  # the paper names neither theta nor
 }
 _EXPERIMENTS = {"mnist": (_PAPER, 5), "breast_cancer": (_PAPER_TABLE, 1)}  # losses, and the k of their prototypes
 _NO_FLOORS = dict.fromkeys(("min_typicality", "min_stability", "min_confidence"), 0.0)
+_MOST_OPINIONS = 100  # small networks: each takes seconds to train
 PRESETS: dict[str, dict[str, Any]] = {  # settings that go together, by the name of a classmethod of SearchConfig
     "close": {"theta": 0.0, "few_changes": 0.0, **_NO_FLOORS},
     "few": {"theta": 0.0, "few_changes": 12.0, **_NO_FLOORS},
@@ -128,7 +129,9 @@ class SearchConfig:
         for name in ("min_typicality", "min_stability", "min_confidence"):
             self._check(name, lambda value: is_number(value) and 0 <= value <= 1, "a share from 0 to 1")
         self._check("strict", is_flag, "True or False")
-        self._check("opinions", lambda value: is_count(value, 0), "a whole number of at least 0")
+        self._check(
+            "opinions", lambda value: is_count(value, 0) and value <= _MOST_OPINIONS, "a whole number from 0 to 100"
+        )
         self._check_polish()
         self._check(
             "min_proba", lambda value: is_number(value) and 0 < value <= 1, "a probability above 0 and at most 1"

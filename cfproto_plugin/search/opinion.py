@@ -18,6 +18,7 @@ _HIDDEN = 128
 _ROWS = 20_000  # training rows that a network learns from
 _STEPS, _BATCH = 3000, 128
 _RATE, _DECAY, _LEAST = 1e-3, (0.9, 0.999), 1e-8  # of Adam
+_FLAT = 1e-12  # range of images that are all the same
 _NOISE = 1.2  # in root mean squares of the columns' deviations: a class must not hang on a few pixels
 
 
@@ -34,7 +35,9 @@ class Opinion(NamedTuple):
         """Train on rows (n, A) that the model gives classes (n,), columns of its k probabilities."""
         rng = np.random.default_rng(seed)
         chosen = rng.permutation(len(x))[:_ROWS]
-        rows, classes = x[chosen].astype(np.float32), labels[chosen]
+        rows, classes = x[chosen].astype(np.float64), labels[chosen]
+        middle, spread = (rows.max() + rows.min()) / 2, max(np.ptp(rows), _FLAT)
+        rows = ((rows - middle) / spread).astype(np.float32)  # whatever unit and offset the images have
         noise = np.float32(_NOISE * np.sqrt(rows.var(axis=0).mean()))
         found = cls(*_at_start(rng, x.shape[1], k))
         moments = [(np.zeros_like(part), np.zeros_like(part)) for part in found]
@@ -47,7 +50,9 @@ class Opinion(NamedTuple):
                 mean[:] += (1 - _DECAY[0]) * (slope - mean)
                 square[:] += (1 - _DECAY[1]) * (slope * slope - square)
                 weight[:] -= rate * mean / (np.sqrt(square) + _LEAST)
-        return found
+        enter = (found.enter / spread).astype(np.float32)
+        shift = middle * enter.sum(axis=0, dtype=np.float64)
+        return found._replace(enter=enter, bias=(found.bias - shift).astype(np.float32))
 
     def vjp(self, x: Array) -> tuple[Array, Pullback]:
         """Probabilities (n, k) of rows (n, A), and the pullback to the rows."""

@@ -42,6 +42,7 @@ from cfproto_plugin.search.refine.confirm import Confirmed, confirm, confirm_at_
 from cfproto_plugin.search.refine.needed import UNKNOWN, nothing_known
 from cfproto_plugin.search.refine.polish import polish
 from cfproto_plugin.search.refine.readable import shortened
+from cfproto_plugin.search.task import Task
 from cfproto_plugin.tables.geometry import count_changed
 
 _MORE = 0.01  # by which a class must lead in a second search
@@ -102,18 +103,28 @@ def solve(judge: Judge, clock: Clock, guide: Guide) -> Solved:
     """Answer every line of the judge's task.
 
     Lines for which nothing is found of which the model is as sure as wished for are searched without that wish, in
-    codes for the surest point.
+    codes for the surest point. Where no path in codes leads, the way to a training row goes as far as the wish.
     """
     task = judge.task
     solved = _confirmed(judge, clock, guide)
     again = np.flatnonzero(~solved.good)
     if task.wished is None or not len(again) or clock.is_over():
         return solved
-    unmet = replace(task.take(again, task.config), wished=None, surest=True)
-    plain = Judge(unmet, judge.model, guide.floors, judge.theta)
-    second = _confirmed(plain, clock.for_some(len(again)), guide)
-    clock.seconds[again] += second.seconds
-    return solved.with_those(again, second, np.arange(len(again)))
+    plain = replace(task.take(again, task.config), wished=None, surest=True)
+    second = _searched_again(judge, clock, guide, again, plain)
+    solved = solved.with_those(again, second, np.arange(len(again)))
+    lines = again[second.good & ~second.by_search]
+    if guide.encoder is None or not len(lines) or clock.is_over():
+        return solved
+    sure = replace(task.take(lines, task.config), least=task.wished, wished=None)
+    return solved.with_better(lines, _searched_again(judge, clock, guide, lines, sure))
+
+
+def _searched_again(judge: Judge, clock: Clock, guide: Guide, lines: Array, task: Task) -> Solved:
+    """What another task finds for these lines (m,)."""
+    found = _confirmed(Judge(task, judge.model, guide.floors, judge.theta), clock.for_some(len(lines)), guide)
+    clock.seconds[lines] += found.seconds
+    return found
 
 
 def _confirmed(judge: Judge, clock: Clock, guide: Guide) -> Solved:

@@ -39,3 +39,17 @@ def test_the_same_seed_gives_the_same_network_and_another_another(digits, learnt
     assert all(np.array_equal(a, b) for a, b in zip(one, again, strict=True))
     assert not np.allclose(one.enter, other.enter)
     assert all(part.dtype == np.float32 for part in opinion)
+
+
+@pytest.mark.parametrize(("unit", "offset"), [(0.001, 0.0), (1.0, 100.0), (1e22, 0.0)])
+def test_units_and_offsets_of_the_images_do_not_matter(digits, learnt, unit, offset):
+    labels, opinion = learnt
+    rows = (unit * digits.x + offset).astype(np.float32)
+    other = Opinion.learn(rows[:1500], labels, 10, seed=0)
+    assert all(np.isfinite(part).all() for part in other)
+    np.testing.assert_allclose(other.vjp(rows[1500:])[0], opinion.vjp(digits.x[1500:])[0], atol=0.02)
+
+
+def test_images_that_are_all_the_same_teach_nothing():
+    opinion = Opinion.learn(np.full((20, 4), 3.0, dtype=np.float32), np.arange(20) % 2, 2, seed=0)
+    assert np.isfinite(opinion.vjp(np.full((1, 4), 3.0))[0]).all()

@@ -230,7 +230,7 @@ def _wider(tape: Tape, one: Any, other: Any) -> int:
 
 
 def _cat(tape: Tape, tensors: Any, dim: Any = 0) -> Rows:
-    if type(tensors) not in {list, tuple} or type(dim) is not int or dim not in {1, -1}:
+    if type(tensors) not in {list, tuple} or len(tensors) < 2 or type(dim) is not int or dim not in {1, -1}:  # noqa: PLR2004 one is no join
         raise Unread
     return tape.add(tensors, sum(tape.use(each).columns for each in tensors), "cat")
 

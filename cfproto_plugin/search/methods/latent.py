@@ -50,6 +50,8 @@ def search_latent(
         part = slice(start, start + size)
         row, at = np.nonzero(classes[part] >= 0)
         row += start
+        if not len(row):
+            continue
         with clock.shared(np.arange(n)[part]):
             for number, found in enumerate(follow(prototypes[row, at], classes[row, at], row), 1):
                 if found is not None:

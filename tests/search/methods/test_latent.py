@@ -195,6 +195,31 @@ def test_an_encoder_that_hardly_answers_leaves_the_paths_to_training_rows(digits
     assert np.array_equal(networks.forward(digits.classifier, e.counterfactual).argmax(axis=1), e.counterfactual_class)
 
 
+@pytest.mark.parametrize("target", [np.array([9, 0, 1]), 9, {9: (0.5, 0.9)}])
+def test_a_class_of_no_training_row_costs_only_the_rows_that_ask_for_it(digits, target):
+    *others, (weight, bias) = digits.classifier
+    model = networks.in_torch([*others, (weight, bias - 1e3 * (np.arange(10) == 9))])
+    encoder = networks.in_torch(digits.encoder, softmax=False)
+    e = CounterfactualExplainer(model, encoder=encoder).fit(digits.x[:300]).explain(digits.x[1500:1503], target=target)
+    assert e.status[0] == "not_found"
+    assert "no training row" in e.message[0] or isinstance(target, dict)
+    if isinstance(target, np.ndarray):
+        assert e.found[1:].all()
+
+
+def test_where_no_path_in_codes_leads_the_way_to_a_training_row_goes_as_far_as_the_wish(digits):
+    """The encoder knows too little: nearly all rows end on the way to a training row."""
+    rng = np.random.default_rng(0)
+    encoder = networks.in_torch([(0.1 * rng.normal(size=(64, 8)), np.zeros(8))], softmax=False)
+    explainer = CounterfactualExplainer(networks.in_torch(digits.classifier), encoder=encoder).fit(digits.x[:1500])
+    e = explainer.explain(digits.x[1500:1520])
+    fallback = e.status == "fallback"
+    label = e.counterfactual_class[fallback].astype(int)
+    assert fallback.sum() > 4
+    assert (e.counterfactual_proba[fallback].max(axis=1) >= np.array(e.meta["confidence"])[label]).all()
+    assert "; the best that was found" not in "".join(e.message[fallback])
+
+
 def test_a_time_budget_ends_it(digits):
     e = explainer_of(digits).explain(digits.x[1500:1560], time_budget=1e-6)
     assert "time budget" in e.message[-1]
