@@ -216,12 +216,14 @@ class _Driver:
 
     def shorten(self) -> None:
         """Try fewer changes than the answers have, where each costs much, and polish what that finds."""
-        task = self.judge.task
-        if not self.guide.plan.polish or (task.config.few_changes or 0.0) < task.tuning.high_price or self.judge.theta:
+        task, price = self.judge.task, self.judge.task.config.few_changes or 0.0
+        how = next((each for each in task.tuning.shorter if price >= each.price), None)
+        if how is None or not self.guide.plan.polish or self.judge.theta:
             return
         changes = count_changed(self.incumbents.table, task.rows.table)
-        rows = np.flatnonzero(self.incumbents.found() & (changes > 1))
-        self.offer(search_shorter(self.judge, self.clock, self.best, rows, changes[rows] - 1, self.guide))
+        rows = np.flatnonzero(self.incumbents.found() & (changes > 1) & (changes <= how.longest))
+        limit = np.minimum(changes[rows] - 1, how.changes)
+        self.offer(search_shorter(self.judge, self.clock, self.best, rows, limit, how.width, self.guide))
         self.polish(0.9)
 
     def fulfil(self) -> None:

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from cfproto_plugin.protocols import Array
+
+
+class Shorter(NamedTuple):
+    """How a beam looks for fewer changes than an answer has, where every changed column has a price."""
+
+    price: float  # from which it does
+    longest: float  # list of changes that is tried again
+    changes: int  # the most that it tries
+    width: int  # sets of changed columns that go on
 
 
 @dataclass(frozen=True)
@@ -53,9 +62,10 @@ class Tuning:
     beam_values: int = 17  # values tried in every column
     beam_width: int = 16  # sets of changed columns that go on
     beam_rows: int = 16_384  # points after which it ends where the number of changes is not limited
-    high_price: float = 2.0  # price of a changed column from which shorter lists of changes are looked for by a beam
-    shorter_changes: int = 3  # the most changes that it tries then
-    shorter_width: int = 4  # sets of changed columns that go on
+    shorter: tuple[Shorter, ...] = (  # the first whose price the changes have
+        Shorter(price=3.0, longest=np.inf, changes=3, width=4),
+        Shorter(price=2.0, longest=4, changes=2, width=2),
+    )
     taken_back: int = 4  # changes of an answer that are taken back one after the other, of a model with gradients
     # product
     product_columns: int = 4  # the most free columns of which all combinations are tried

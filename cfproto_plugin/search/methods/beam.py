@@ -43,9 +43,9 @@ def search_beam(judge: Judge, clock: Clock, best: Array, guide: Guide) -> Iterat
 
 
 def search_shorter(
-    judge: Judge, clock: Clock, best: Array, rows: Array, limit: Array, guide: Guide
+    judge: Judge, clock: Clock, best: Array, rows: Array, limit: Array, width: int, guide: Guide
 ) -> Iterator[Candidates]:
-    """Look for counterfactuals of lines (m,) with at most limit (m,) and `shorter_changes` changes, as starts.
+    """Look for counterfactuals of lines (m,) with at most limit (m,) changes, as starts; width: sets that go on.
 
     Polishing may make one cheaper than the best that is not yet.
     """
@@ -54,11 +54,11 @@ def search_shorter(
     if count < 2 or not len(rows):  # noqa: PLR2004
         return
     known = _known_values(judge.space, guide, -(-len(guide.train) // _SEEN), count)
-    for row, most in zip(rows.tolist(), np.minimum(limit, tuning.shorter_changes).tolist(), strict=True):
+    for row, most in zip(rows.tolist(), limit.tolist(), strict=True):
         if clock.is_over():
             return
         with clock.shared(np.array([row])):
-            yield from _search_line(judge, best, row, known, most, tuning.shorter_width, start=True)
+            yield from _search_line(judge, best, row, known, most, width, start=True)
 
 
 def _search_line(
