@@ -39,7 +39,7 @@ def search_beam(judge: Judge, clock: Clock, best: Array, guide: Guide) -> Iterat
         if clock.is_over():
             return
         with clock.shared(np.array([row])):
-            yield from _search_line(judge, best, row, known, limit, tuning.beam_width, start=False)
+            yield from _search_line(judge, best, row, known, limit)
 
 
 def search_shorter(
@@ -49,25 +49,61 @@ def search_shorter(
 
     Polishing may make one cheaper than the best that is not yet.
     """
-    tuning = judge.task.tuning
-    count = min(tuning.beam_values, tuning.beam_rows // guide.train.shape[1])
+    tuning, columns = judge.task.tuning, guide.train.shape[1]
+    count = min(tuning.beam_values, tuning.beam_rows // columns)
     if count < 2 or not len(rows):  # noqa: PLR2004
         return
     known = _known_values(judge.space, guide, -(-len(guide.train) // _SEEN), count)
-    for row, most in zip(rows.tolist(), limit.tolist(), strict=True):
+    size = max(1, tuning.cells // (width * count * columns**2))
+    for start in range(0, len(rows), size):
         if clock.is_over():
             return
-        with clock.shared(np.array([row])):
-            yield from _search_line(judge, best, row, known, most, width, start=True)
+        part = slice(start, start + size)
+        with clock.shared(rows[part]):
+            yield from _search_lines(judge, best, rows[part], known, limit[part], width)
 
 
-def _search_line(
-    judge: Judge, best: Array, row: int, known: Array, limit: int | None, most: int, *, start: bool
+def _search_lines(
+    judge: Judge, best: Array, rows: Array, known: Array, limit: Array, width: int
 ) -> Iterator[Candidates]:
-    """known: (A, V) values of the columns. limit: of the changes. most: sets of columns that go on."""
+    """All lines (m,) side by side: the model is asked once for each number of changes."""
+    beams = {row: judge.task.rows.take(np.array([row])).table for row in rows.tolist()}
+    origins = {row: judge.task.rows.take(np.array([row])) for row in beams}
+    values = {row: _values(judge.space, origin, known) for row, origin in origins.items()}
+    most = dict(zip(rows.tolist(), limit.tolist(), strict=True))
+    for number in range(int(limit.max())):
+        tables = {
+            row: _one_more(beam, values[row], origins[row].table[0])
+            for row, beam in beams.items()
+            if number < most[row]
+        }
+        tables = {row: table for row, table in tables.items() if len(table)}
+        if not tables:
+            return
+        sizes = [len(table) for table in tables.values()]
+        table, row = np.concatenate(list(tables.values())), np.repeat(list(tables), sizes)
+        margin = judge.free_margin(table, row)
+        at = np.flatnonzero(margin > 0)
+        at = at[judge.keeps_rules(table[at], row[at])]
+        cost = judge.cost(table[at], row[at])
+        first = cheapest(row[at], cost, np.full_like(best, np.inf))
+        at, cost = at[first], cost[first]
+        if len(at):
+            trace, polished = traces(len(at), "beam"), bool(judge.task.config.polish)
+            found = candidates(row[at], table[at], cost, margin[at], trace, polished=polished)
+            yield found._replace(start=np.ones(len(at), dtype=bool))
+        beams = {}
+        for each, part in zip(tables, np.split(np.arange(len(table)), np.cumsum(sizes)[:-1]), strict=True):
+            if each not in row[at]:
+                cost = judge.cost(table[part], row[part])
+                beams[each] = _best_sets(table[part], margin[part], cost, origins[each].table[0], width)
+
+
+def _search_line(judge: Judge, best: Array, row: int, known: Array, limit: int | None) -> Iterator[Candidates]:
+    """known: (A, V) values of the columns. limit: of the changes."""
     origin, tuning = judge.task.rows.take(np.array([row])), judge.task.tuning
     values = _values(judge.space, origin, known)
-    width = max(1, min(most, tuning.cells // values.size // len(values)))
+    width = max(1, min(tuning.beam_width, tuning.cells // values.size // len(values)))
     reached, tried = -np.inf, 0
     if limit is None:
         width = max(1, min(width, tuning.beam_rows // (2 * values.size)))
@@ -80,11 +116,10 @@ def _search_line(
         at = at[judge.keeps_rules(table[at], rows[at])]
         if len(at):
             cost = judge.cost(table[at], rows[at])
-            first = cheapest(rows[at], cost, np.full_like(best, np.inf) if start else best)
+            first = cheapest(rows[at], cost, best)
             at = at[first]
             trace, polished = traces(len(at), "beam"), bool(judge.task.config.polish)
-            found = candidates(rows[at], table[at], cost[first], margin[at], trace, polished=polished)
-            yield found._replace(start=np.full(len(at), start))
+            yield candidates(rows[at], table[at], cost[first], margin[at], trace, polished=polished)
             return
         tried += len(table)
         if not len(table) or (limit is None and (margin.max() <= reached or tried > tuning.beam_rows)):
