@@ -67,8 +67,8 @@ def _search_lines(
     judge: Judge, best: Array, rows: Array, known: Array, limit: Array, width: int
 ) -> Iterator[Candidates]:
     """All lines (m,) side by side: the model is asked once for each number of changes."""
-    beams = {row: judge.task.rows.take(np.array([row])).table for row in rows.tolist()}
-    origins = {row: judge.task.rows.take(np.array([row])) for row in beams}
+    origins = {row: judge.task.rows.take(np.array([row])) for row in rows.tolist()}
+    beams = {row: origin.table for row, origin in origins.items()}
     values = {row: _values(judge.space, origin, known) for row, origin in origins.items()}
     most = dict(zip(rows.tolist(), limit.tolist(), strict=True))
     for number in range(int(limit.max())):
