@@ -35,11 +35,15 @@ def search_beam(judge: Judge, clock: Clock, best: Array, guide: Guide) -> Iterat
     if count < 2 or not len(lines):  # noqa: PLR2004 the value of the row, and another
         return
     known = _known_values(judge.space, guide, 1, count)
-    for row in lines.tolist():
+    width = min(tuning.beam_width, tuning.cells // known.size // columns)
+    if limit is None:
+        width = min(width, tuning.beam_rows // (2 * known.size))
+    most = np.array([limit or columns])
+    for row in lines[:, None]:
         if clock.is_over():
             return
-        with clock.shared(np.array([row])):
-            yield from _search_line(judge, best, row, known, limit)
+        with clock.shared(row):
+            yield from _search_lines(judge, best, row, known, most, max(1, width), while_gaining=limit is None)
 
 
 def search_shorter(
@@ -60,13 +64,18 @@ def search_shorter(
             return
         part = slice(start, start + size)
         with clock.shared(rows[part]):
-            yield from _search_lines(judge, best, rows[part], known, limit[part], width)
+            found = _search_lines(judge, np.full_like(best, np.inf), rows[part], known, limit[part], width)
+            yield from (each._replace(start=np.ones(len(each.row), dtype=bool)) for each in found)
 
 
 def _search_lines(
-    judge: Judge, best: Array, rows: Array, known: Array, limit: Array, width: int
+    judge: Judge, best: Array, rows: Array, known: Array, limit: Array, width: int, *, while_gaining: bool = False
 ) -> Iterator[Candidates]:
-    """All lines (m,) side by side: the model is asked once for each number of changes."""
+    """All lines (m,) side by side, the model is asked once for each number of changes; known: (A, V) values to try.
+
+    limit: (m,) of the changes. while_gaining: of one line, end where no change gains margin, or after `beam_rows`.
+    """
+    reached, tried = -np.inf, 0
     origins = {row: judge.task.rows.take(np.array([row])) for row in rows.tolist()}
     beams = {row: origin.table for row, origin in origins.items()}
     values = {row: _values(judge.space, origin, known) for row, origin in origins.items()}
@@ -86,46 +95,19 @@ def _search_lines(
         at = np.flatnonzero(margin > 0)
         at = at[judge.keeps_rules(table[at], row[at])]
         cost = judge.cost(table[at], row[at])
-        first = cheapest(row[at], cost, np.full_like(best, np.inf))
+        ended, first = set(row[at].tolist()), cheapest(row[at], cost, best)
         at, cost = at[first], cost[first]
         if len(at):
             trace, polished = traces(len(at), "beam"), bool(judge.task.config.polish)
-            found = candidates(row[at], table[at], cost, margin[at], trace, polished=polished)
-            yield found._replace(start=np.ones(len(at), dtype=bool))
-        beams = {}
+            yield candidates(row[at], table[at], cost, margin[at], trace, polished=polished)
+        tried += len(table)
+        if while_gaining and (margin.max() <= reached or tried > judge.task.tuning.beam_rows):
+            return
+        reached, beams = margin.max(), {}
         for each, part in zip(tables, np.split(np.arange(len(table)), np.cumsum(sizes)[:-1]), strict=True):
-            if each not in row[at]:
+            if each not in ended:
                 cost = judge.cost(table[part], row[part])
                 beams[each] = _best_sets(table[part], margin[part], cost, origins[each].table[0], width)
-
-
-def _search_line(judge: Judge, best: Array, row: int, known: Array, limit: int | None) -> Iterator[Candidates]:
-    """known: (A, V) values of the columns. limit: of the changes."""
-    origin, tuning = judge.task.rows.take(np.array([row])), judge.task.tuning
-    values = _values(judge.space, origin, known)
-    width = max(1, min(tuning.beam_width, tuning.cells // values.size // len(values)))
-    reached, tried = -np.inf, 0
-    if limit is None:
-        width = max(1, min(width, tuning.beam_rows // (2 * values.size)))
-    beam = origin.table
-    for _ in range(limit or len(values)):
-        table = _one_more(beam, values, origin.table[0])
-        rows = np.full(len(table), row)
-        margin = judge.free_margin(table, rows)
-        at = np.flatnonzero(margin > 0)
-        at = at[judge.keeps_rules(table[at], rows[at])]
-        if len(at):
-            cost = judge.cost(table[at], rows[at])
-            first = cheapest(rows[at], cost, best)
-            at = at[first]
-            trace, polished = traces(len(at), "beam"), bool(judge.task.config.polish)
-            yield candidates(rows[at], table[at], cost[first], margin[at], trace, polished=polished)
-            return
-        tried += len(table)
-        if not len(table) or (limit is None and (margin.max() <= reached or tried > tuning.beam_rows)):
-            return
-        reached = margin.max()
-        beam = _best_sets(table, margin, judge.cost(table, rows), origin.table[0], width)
 
 
 def _known_values(space: FeatureSpace, guide: Guide, step: int, count: int) -> Array:
