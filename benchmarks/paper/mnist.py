@@ -26,7 +26,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # what the product says about sma
 import numpy as np
 import torch
 from common import Places
-from mnist_networks import DIGITS, Networks, apply, networks
+from mnist_networks import DIGITS, Networks, apply
 from mnist_rows import ABOUT, Recorded, joined
 from mnist_searches import BY_REFERENCE, DEFAULTS, LOSSES, Found, Searches, Setting, Size, rows_of_chunk, run
 from store import Arrays, Store
@@ -63,7 +63,7 @@ class Experiment:
 
     @cached_property
     def networks(self) -> Networks:
-        return networks(self.store, *self.train, self.size.seed, self.size.epochs)
+        return Networks(self.store, *self.train, self.size.seed, self.size.epochs)
 
     @cached_property
     def searches(self) -> Searches:
@@ -77,6 +77,12 @@ class Experiment:
             self.store.get(f"mnist/seed{self.size.seed}/labels", {"rows": self.size.train}, make)["labels"]
         )
 
+    @cached_property
+    def accuracy(self) -> float:
+        """The share of the test images that the classifier is right about."""
+        x, y = self.test
+        return float((apply(self.networks.classifier, x).argmax(axis=1) == y).mean())
+
     def checks(self) -> Arrays:
         """Accuracy of the classifier and squared errors per pixel of the autoencoders, on the test images."""
         name = f"mnist/seed{self.size.seed}/checks"
@@ -86,7 +92,7 @@ class Experiment:
         (x, y), nets = self.test, self.networks
         own = [_error(nets.of_class[digit], x[y == digit]) for digit in DIGITS]
         return {
-            "accuracy": (apply(nets.classifier, x).argmax(axis=1) == y).mean(),
+            "accuracy": self.accuracy,
             "ae": _error(nets.autoencoder, x),
             "ae_class": np.mean(own),
             "ae_all": _error(nets.of_all, x),

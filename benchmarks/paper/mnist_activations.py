@@ -34,7 +34,7 @@ def fitting(of: Experiment, store: Store, deadline: float = np.inf) -> dict[str,
     deadline: by time.monotonic; a chunk that is not there yet is not begun after it, but for the first.
     """
     settings = {
-        "accuracy": round(float(of.checks()["accuracy"]), 4),
+        "accuracy": round(of.accuracy, 4),
         "iterations": of.size.iterations,
         "per_class": of.size.per_class,
         "seeds": [of.size.seed, of.size.images],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import dense
 import numpy as np
@@ -173,12 +173,33 @@ def _cross_entropy(proba: Tensor, label: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Networks:
-    """All the networks of one seed."""
+    """All the networks of one seed; each is trained, or read from the store, when it is asked for.
 
-    classifier: nn.Module
-    autoencoder: nn.Module
-    of_class: Sequence[nn.Module]
-    of_all: nn.Module  # the architecture of the class autoencoders, on all classes: AE of IM2
+    epochs: of all instead of the paper's, to try things out.
+    """
+
+    store: Store
+    x: np.ndarray
+    y: np.ndarray
+    seed: int
+    epochs: int | None = None
+
+    @cached_property
+    def classifier(self) -> nn.Module:
+        return self._made("classifier", CLASSIFIER, self.x, self.y)
+
+    @cached_property
+    def autoencoder(self) -> nn.Module:
+        return self._made("autoencoder", AUTOENCODER, self.x)
+
+    @cached_property
+    def of_class(self) -> Sequence[nn.Module]:
+        return [self._made(f"class{digit}", SMALL, self.x[self.y == digit]) for digit in DIGITS]
+
+    @cached_property
+    def of_all(self) -> nn.Module:
+        """The architecture of the class autoencoders, on all classes: AE of IM2."""
+        return self._made("all", SMALL_ALL, self.x)
 
     @property
     def encoder(self) -> nn.Module:
@@ -187,16 +208,8 @@ class Networks:
             raise TypeError(f"the autoencoder has no encoder but {encoder!r}")
         return encoder
 
-
-def networks(store: Store, x: np.ndarray, y: np.ndarray, seed: int, epochs: int | None = None) -> Networks:
-    """Trained now or read from the store; `epochs` for all instead of the paper's, to try things out."""
-    made = partial(network, store, seed=seed, epochs=epochs)
-    return Networks(
-        made("classifier", CLASSIFIER, x, y),
-        made("autoencoder", AUTOENCODER, x),
-        [made(f"class{digit}", SMALL, x[y == digit]) for digit in DIGITS],
-        made("all", SMALL_ALL, x),
-    )
+    def _made(self, name: str, recipe: Recipe, rows: np.ndarray, labels: np.ndarray | None = None) -> nn.Module:
+        return network(self.store, name, recipe, rows, labels, seed=self.seed, epochs=self.epochs)
 
 
 def judges(store: Store, x: np.ndarray, y: np.ndarray, seed: int, epochs: int | None = None) -> list[nn.Module]:
