@@ -47,10 +47,14 @@ REFERENCE_CHUNKS = 1  # 50 images: ten searches each
 
 @dataclass(frozen=True)
 class Experiment:
-    """Data, networks and searches of one seed; each is made when it is asked for."""
+    """Data, networks and searches of one seed; each is made when it is asked for.
+
+    trained: where the networks are kept; None: in the store.
+    """
 
     size: Size
     store: Store
+    trained: Store | None = None
 
     @cached_property
     def train(self) -> tuple[np.ndarray, np.ndarray]:
@@ -63,7 +67,7 @@ class Experiment:
 
     @cached_property
     def networks(self) -> Networks:
-        return Networks(self.store, *self.train, self.size.seed, self.size.epochs)
+        return Networks(self.trained or self.store, *self.train, self.size.seed, self.size.epochs)
 
     @cached_property
     def searches(self) -> Searches:

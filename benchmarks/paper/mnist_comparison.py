@@ -5,9 +5,9 @@ with at least 50 counterfactuals of every loss, samples of one size are drawn 10
 from the test images of the class, and RelMulti and RelPSI are run on the 256 activations before the softmax; then the
 same across all classes. Uses the searches of the main experiment and goes on with more images: `--per-class 540` is
 the paper's 5,400 per loss, some six hours on one core. `--hours 3` begins no new chunk of 50 images after three hours
-and reports on what is there; the same command then goes on, elsewhere too: the activations of every chunk are a
-committed file below benchmarks/results/paper/mnist_activations, and a smaller run reports all that are there. Writes
-benchmarks/results/paper/mnist_comparison.csv and docs/paper-mnist-comparison.md with its picture.
+and reports on what is there; the same command then goes on, elsewhere too: the two networks and the activations of
+every chunk are committed below benchmarks/results/paper/mnist_activations, and a smaller run reports all that are
+there. Writes benchmarks/results/paper/mnist_comparison.csv and docs/paper-mnist-comparison.md with its picture.
 """
 
 from __future__ import annotations
@@ -130,8 +130,8 @@ def picture(lines: list[dict[str, Any]], file: Path) -> None:
 def main(places: Places, size: Size, fewest: int = FEWEST, resamples: int = RESAMPLES, hours: float = np.inf) -> None:
     """Search what is not there yet, compare, and write the results and the page."""
     torch.set_num_threads(1)
-    of = mnist.Experiment(size, Store(places.cache))
     store = Store(places.results / "mnist_activations", compressed=True)
+    of = mnist.Experiment(size, Store(places.cache), trained=store)
     found = fitting(of, store, deadline=time.monotonic() + 3600 * hours)
     images = found["A"].images
     lines = compare(found, real_features(of), of.test[1], fewest, resamples)
