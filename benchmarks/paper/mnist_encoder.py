@@ -1,8 +1,10 @@
 """The default with an encoder beside losses A and E: `CFPROTO_DATA=... python benchmarks/paper/mnist_encoder.py`.
 
 Networks and images of seed 2, with which no constant of the product was chosen; classifiers of seed 1 judge whether the
-counterfactuals read as their class. 300 images, some 60 minutes, resumable; `--per-class 10` are 100. Writes
-benchmarks/results/paper/mnist_encoder.json, docs/paper-mnist-encoder.md and its picture.
+counterfactuals read as their class. 300 images, some 60 minutes, resumable; `--per-class 10` are 100. The page follows
+from benchmarks/results/paper/mnist_encoder.json: as long as that has as many images and the product's default settings
+are the same, nothing is searched. `--fresh` searches all of it again. Writes that file, docs/paper-mnist-encoder.md and
+its picture.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -23,12 +27,14 @@ from mnist_searches import Found, Setting, Size, rows_of_chunk
 from paired import Difference, mean, paired, plain
 from store import Arrays, Store
 
+from cfproto_plugin import SearchConfig
 from cfproto_plugin.search.floors import sure_probabilities
 from cfproto_plugin.search.plan import CODES_CONFIDENCE, Floor
 
 SEED, JUDGES = 2, 1
 PER_CLASS = 30  # of the committed page
 ALONE = 10  # images that are timed alone
+PICTURE = "paper-mnist-encoder.png"
 E = Setting("E", "E")
 OURS = Setting("default, encoder", "encoder", kind="default")
 NEAREST = Setting("min_confidence 0", "encoder", kind="default", changes=(("min_confidence", 0.0),))
@@ -103,9 +109,9 @@ def cut(line: Arrays, images: np.ndarray) -> Arrays:
     return {name: part[at] for name, part in line.items()}
 
 
-def compared(lines: dict[str, Arrays], ours: str, other: str) -> dict[str, Difference]:
-    """Every measure of two settings on the images that both found."""
-    one, two = cut(lines[ours], lines[other]["image"]), cut(lines[other], lines[ours]["image"])
+def compared(lines: dict[str, Arrays], other: str) -> dict[str, Difference]:
+    """Every measure of the default and another setting on the images that both found."""
+    one, two = cut(lines[OURS.name], lines[other]["image"]), cut(lines[other], lines[OURS.name]["image"])
     return {name: paired(one[name], two[name]) for name in MEASURES}
 
 
@@ -128,25 +134,54 @@ def differences(pairs: dict[str, dict[str, Difference]]) -> str:
     return markdown(["measure", "against", "other", "default", "difference (95 % bounds)", "n"], body)
 
 
-def write(of: Experiment, lines: dict[str, Arrays], accuracy: list[float], places: Places) -> None:
-    """The JSON file and the page."""
-    pairs = {other.name: compared(lines, OURS.name, other.name) for other in (E, A, NEAREST)}
-    pairs[E.name]["seconds"] = paired(alone(of, OURS), alone(of, E))
-    result = {
+def searched(of: Experiment, places: Places) -> dict[str, Any]:
+    """All that the page says, for the JSON file; draws the picture, too."""
+    judging = judges(of.store, *of.train, JUDGES, of.size.epochs)
+    x, y = of.test
+    lines = {name: values(of, part, judging) for name, part in of.find(SETTINGS).items()}
+    pictures.grid(of, places.picture(PICTURE), SETTINGS, copies=())
+    least = wished(of)
+    return {
         "size": asdict(of.size),
-        "accuracy_of_judges": accuracy,
-        "differences": {name: {m: gap._asdict() for m, gap in part.items()} for name, part in pairs.items()},
+        "defaults": defaults(),
+        "accuracy_of_judges": [float((apply(judge, x).argmax(axis=1) == y).mean()) for judge in judging],
+        "wish": {
+            "probability": float(least.max()),
+            "missed": int((lines[OURS.name]["proba"] < least.min()).sum()),
+        },
+        "seconds": paired(alone(of, OURS), alone(of, E))._asdict(),
         "rows": {name: plain(line) for name, line in lines.items()},
     }
-    least = wished(of)
-    places.results.mkdir(parents=True, exist_ok=True)
-    (places.results / "mnist_encoder.json").write_text(json.dumps(result, indent=1) + "\n")
-    page = [
+
+
+def defaults() -> dict[str, Any]:
+    """The product's default settings, as JSON has them."""
+    return dict(json.loads(json.dumps(asdict(SearchConfig()), default=str)))
+
+
+def recorded(file: Path, size: Size) -> dict[str, Any] | None:
+    """What the file says, unless that is of fewer images or of other default settings."""
+    if not (size.is_full and file.exists()):
+        return None
+    known: dict[str, Any] = json.loads(file.read_text())
+    same = known["size"] == {**asdict(size), "chunks": max(size.chunks, known["size"]["chunks"])}
+    return known if same and known["defaults"] == defaults() else None
+
+
+def report(result: dict[str, Any]) -> list[str]:
+    """The page, but for its last line."""
+    lines = {
+        name: {measure: np.array(column, dtype=float) for measure, column in line.items()}
+        for name, line in result["rows"].items()
+    }
+    pairs = {other.name: compared(lines, other.name) for other in (E, A, NEAREST)}
+    pairs[E.name]["seconds"] = Difference(**result["seconds"])
+    return [
         TEXT.format(
             images=len(lines[E.name]["image"]),
-            accuracy=" and ".join(f"{100 * a:.1f} %" for a in accuracy),
-            least=number(float(least.max())),
-            missed=int((lines[OURS.name]["proba"] < least.min()).sum()),
+            accuracy=" and ".join(f"{100 * a:.1f} %" for a in result["accuracy_of_judges"]),
+            least=number(result["wish"]["probability"]),
+            missed=result["wish"]["missed"],
         ),
         table(lines),
         "## Paired differences",
@@ -154,24 +189,24 @@ def write(of: Experiment, lines: dict[str, Arrays], accuracy: list[float], place
         differences(pairs),
         "## Pictures",
         "The first image of every class, its counterfactuals, and the class that the classifier sees.",
-        "![Originals and their counterfactuals](pictures/paper-mnist-encoder.png)",
-        about("python benchmarks/paper/mnist_encoder.py" + of.size.flags, of.store.seconds),
+        f"![Originals and their counterfactuals](pictures/{PICTURE})",
     ]
-    write_page(places.docs / "paper-mnist-encoder.md", page)
 
 
-def main(places: Places, size: Size) -> None:
-    """Search what is not there yet, then write the results and the page."""
+def main(places: Places, size: Size, *, fresh: bool = False) -> None:
+    """Search unless that was done, then write the results and the page."""
     torch.set_num_threads(1)
-    of = Experiment(size, Store(places.cache))
-    judging = judges(of.store, *of.train, JUDGES, size.epochs)
-    x, y = of.test
-    accuracy = [float((apply(judge, x).argmax(axis=1) == y).mean()) for judge in judging]
-    found = of.find(SETTINGS)
-    pictures.grid(of, places.picture("paper-mnist-encoder.png"), SETTINGS, copies=())
-    write(of, {name: values(of, part, judging) for name, part in found.items()}, accuracy, places)
+    of, file = Experiment(size, Store(places.cache)), places.results / "mnist_encoder.json"
+    known = None if fresh else recorded(file, size)
+    result = known or searched(of, places)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(result, indent=1) + "\n")
+    made = about("python benchmarks/paper/mnist_encoder.py" + size.flags, of.store.seconds)
+    write_page(places.docs / "paper-mnist-encoder.md", [*report(result), made], kept=known is not None)
 
 
 if __name__ == "__main__":
-    given = arguments(__doc__ or "", per_class=PER_CLASS).parse_args()
-    main(Places(cache=given.cache), Size.of(given.per_class, seed=SEED, images=SEED))
+    parser = arguments(__doc__ or "", per_class=PER_CLASS)
+    parser.add_argument("--fresh", action="store_true", help="do not go on from the committed file")
+    given = parser.parse_args()
+    main(Places(cache=given.cache), Size.of(given.per_class, seed=SEED, images=SEED), fresh=given.fresh)

@@ -213,10 +213,12 @@ def test_the_main_experiment_writes_its_files_and_goes_on_where_it_was(bench, pl
 def test_what_is_on_record_is_reported_again_without_a_network(bench, places, size, tmp_path, monkeypatch):
     monkeypatch.setattr(bench.mnist_searches.Size, "is_full", True)
     monkeypatch.setattr(bench.mnist_black_box, "STEPS", 2)
+    monkeypatch.setattr(bench.mnist_encoder, "ALONE", 3)
     scripts = {
         "mnist": lambda at: bench.mnist.main(at, size),
         "mnist-k": lambda at: bench.mnist_sweep.main(at, size),
         "mnist-black-box": lambda at: bench.mnist_black_box.main(at, size, steps=2, images=2),
+        "mnist-encoder": lambda at: bench.mnist_encoder.main(at, replace(size, seed=2)),
     }
     for script in scripts.values():
         script(places)
@@ -229,7 +231,7 @@ def test_what_is_on_record_is_reported_again_without_a_network(bench, places, si
     def forbidden(*_args, **_kwargs):
         raise AssertionError
 
-    monkeypatch.setattr(bench.mnist, "networks", forbidden)
+    monkeypatch.setattr(bench.mnist_networks, "network", forbidden)
     for name, script in scripts.items():
         script(clone)
         assert (places.docs / f"paper-{name}.md").read_text() == pages[name]
@@ -237,11 +239,12 @@ def test_what_is_on_record_is_reported_again_without_a_network(bench, places, si
     assert begun == (places.results / "mnist_k_starts.csv").read_text()
     with pytest.raises(AssertionError):
         bench.mnist.main(clone, size, fresh="defaults")
-    facts = json.loads((places.results / "mnist_facts.json").read_text())
-    (places.results / "mnist_facts.json").write_text(json.dumps({**facts, "defaults": {}}))
-    with pytest.raises(AssertionError):
-        bench.mnist.main(clone, size)
-    for fresh in (bench.mnist_sweep.main, bench.mnist_black_box.main):
+    for name, script in (("mnist_facts.json", scripts["mnist"]), ("mnist_encoder.json", scripts["mnist-encoder"])):
+        known = json.loads((places.results / name).read_text())
+        (places.results / name).write_text(json.dumps({**known, "defaults": {}}))
+        with pytest.raises(AssertionError):
+            script(clone)
+    for fresh in (bench.mnist_sweep.main, bench.mnist_black_box.main, bench.mnist_encoder.main):
         with pytest.raises(AssertionError):
             fresh(clone, size, fresh=True)
 
@@ -251,7 +254,7 @@ def test_the_default_with_an_encoder_is_compared_with_losses_a_and_e(bench, plac
     bench.mnist_encoder.main(places, replace(size, seed=2))
     result = json.loads((places.results / "mnist_encoder.json").read_text())
     assert set(result["rows"]) == {"A", "E", "default, encoder", "min_confidence 0"}
-    assert result["differences"]["E"]["seconds"]["n"] == 3
+    assert result["seconds"]["n"] == 3
     judged = [share for share in result["rows"]["default, encoder"]["judged"] if share is not None]
     assert set(judged) <= {0, 1}
     page = (places.docs / "paper-mnist-encoder.md").read_text()
