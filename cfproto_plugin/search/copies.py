@@ -17,7 +17,7 @@ from cfproto_plugin.tables.space import FeatureSpace
 
 @dataclass(frozen=True)
 class Copies:
-    """A fixed set of steps (K, A), in units of the table: the same for every point. Categories stay."""
+    """A fixed set of steps (K, A), in units of the table: the same for every point. Categories stay, as do gaps."""
 
     steps: Array
     noise: float  # standard deviations
@@ -50,5 +50,5 @@ class Copies:
         lower, upper = rules.grid.draw_in(table, np.fmin(rules.low, table), np.fmax(rules.high, table))
         moved = clip(moved, lower[:, None], upper[:, None])
         moved = rules.grid.snap(moved) if rules.grid.rounds else moved
-        still = steps == 0  # categories, and columns that never vary
+        still = (steps == 0) | np.isnan(table)[:, None]  # categories, columns that never vary, missing values
         return np.where(still, table[:, None], moved).astype(table.dtype, copy=False)

@@ -23,6 +23,7 @@ _LARGEST = 1e15  # numerators and denominators up to here leave room for a divis
 def written_steps(train: Array, numbers: Array, held: Sequence[Held]) -> Array:
     """(A,) 10^-d for columns of training rows (n, A) that are written with d decimals, 0 for others.
 
+    Columns whose whole numbers end in d noughts have 10^d; those of other integers 0, their dtype says what they hold.
     numbers: (A,) bool: which columns hold numbers. held: the dtypes that are narrower than the table; a float32 is
     written with the decimals it takes to tell it from other float32.
     """
@@ -40,6 +41,23 @@ def written_steps(train: Array, numbers: Array, held: Sequence[Held]) -> Array:
             good = good[_finer(some[:, good], good, decimals, train.dtype, held) <= (1 - _SHARE) * known[good]]
         steps[good] = step
         left = np.setdiff1d(left, good)
+    whole = numbers & (known >= _FEWEST) & ((steps == 1) | (precision == 0))
+    return _with_noughts(rows, steps, np.flatnonzero(whole), largest)
+
+
+def _with_noughts(rows: Array, steps: Array, whole: Array, largest: Array) -> Array:
+    """The steps (A,) with 10, 100, 1000, ... for those columns of whole numbers that hold nothing between them.
+
+    A nought alone tells nothing: columns of fewer than ten other values keep their step.
+    """
+    values = rows[:, whole]
+    told = (np.isfinite(values) & (values != 0)).sum(axis=0)
+    step, left = 10.0, np.flatnonzero(told >= _FEWEST)
+    while len(left):
+        left = left[step <= largest[whole[left]]]
+        between = np.fmod(values[:, left], step)
+        left = left[(np.isfinite(between) & (between != 0)).sum(axis=0) <= (1 - _SHARE) * told[left]]
+        steps[whole[left]], step = step, 10 * step
     return steps
 
 

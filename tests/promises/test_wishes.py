@@ -55,6 +55,22 @@ def test_stability_is_the_share_of_copies_that_keep_the_class():
         assert abs((FOREST.predict(copies) == label).mean() - found) < 0.25, "32 copies against 400 others"
 
 
+def test_missing_cells_stay_missing_in_the_copies_that_measure_stability():
+    x = np.random.default_rng(0).normal(size=(400, 2))
+    x[::4, 0] = np.nan
+
+    def model(rows):
+        score = np.where(np.isnan(rows[:, 0]), 5 * rows[:, 1], -5.0)
+        return np.column_stack([-score, score]) / 20 + 0.5
+
+    rows = x[::4][x[::4, 1] < 0]
+    e = CounterfactualExplainer(model, features=Features(immutable=[0])).fit(x).explain(rows)
+    assert np.isnan(e.counterfactual[:, 0]).all()
+    for point, found in zip(e.counterfactual, e.stability, strict=True):
+        copies = point + 0.1 * np.nanstd(x, axis=0) * np.random.default_rng(1).normal(size=(400, 2))
+        assert abs((copies[:, 1] > 0).mean() - found) < 0.25, "32 copies against 400 others"
+
+
 def test_answers_meet_the_wishes_or_say_which_they_miss():
     e = CounterfactualExplainer(FOREST).fit(TRAIN).explain(ROWS)
     missed = np.array(["the best that was found has" in message for message in e.message])

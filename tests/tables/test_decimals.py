@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
 
+from cfproto_plugin import CounterfactualExplainer, SearchConfig
 from cfproto_plugin.tables.decimals import as_ratio, written_steps
 from cfproto_plugin.tables.geometry import Grid
 from cfproto_plugin.tables.held import Held
@@ -28,10 +30,29 @@ NUMBERS = RNG.normal(size=500)
         (np.full(500, np.nan), 0.0),
         (1e17 * NUMBERS, 0.0),
         (np.arange(500) % 2, 1.0),
+        (10 * (100 * NUMBERS).round(), 10.0),
+        (np.array([1000.0, 2000, 3000, 5000, 8000] * 20), 1000.0),
+        (np.where(np.arange(500) < 4, 1234, 1000 * (100 * NUMBERS).round()), 1000.0),
+        (np.where(np.arange(500) < 9, 5000, 0), 1.0),
+        (np.where(np.arange(500) % 9 == 0, 7 * np.arange(500), 0), 1.0),
     ],
 )
 def test_the_step_is_the_last_decimal_of_99_percent_of_the_values(values, step):
     assert written_steps(values[:, None].astype(float), np.array([True]), ()).tolist() == [step]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
+def test_numbers_that_all_end_in_noughts_are_answered_in_such_numbers(dtype):
+    x = np.column_stack([RNG.choice([1000, 2000, 3000, 5000, 8000], 400), 10 * RNG.integers(100, 500, 400)]).astype(
+        dtype
+    )
+    model = LogisticRegression(max_iter=1000).fit(x / 1000, x @ [1, 2] > 12_000)
+    asked = lambda rows: model.predict_proba(rows / 1000)  # noqa: E731
+    found = CounterfactualExplainer(asked, search=SearchConfig.close()).fit(x).explain(x[:40]).counterfactual
+    moved = found != x[:40]
+    assert moved.any(axis=1).all()
+    assert moved.any(axis=0).all()
+    assert (found % [1000, 10] == 0).all()
 
 
 def test_few_values_and_categories_tell_nothing():
