@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from cfproto_plugin.errors import InputError, did_you_mean
+from cfproto_plugin.errors import InputError, MissingPackageError, did_you_mean
 from cfproto_plugin.protocols import Array
 
 if TYPE_CHECKING:
@@ -99,5 +99,7 @@ def _pandas() -> Any:
     try:
         import pandas as pd
     except ImportError as error:
-        raise ImportError("Adult needs pandas, which is not installed: pip install 'cfproto-plugin[pandas]'") from error
+        raise MissingPackageError(
+            "Adult needs pandas, which is not installed: pip install 'cfproto-plugin[pandas]'"
+        ) from error
     return pd

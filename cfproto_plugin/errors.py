@@ -9,6 +9,7 @@ CfprotoError
 ├── ModelError (ValueError)            a model whose output is not what a classifier or an encoder gives
 │   └── ModelGoneError                 a model that answers nothing more, such as one behind a URL: an adapter raises it
 ├── NotFittedError (RuntimeError)      explain() before fit(), or a model that was not trained
+├── MissingPackageError (ImportError)  an optional package that is not installed
 └── PluginError (LookupError)          a plugin, adapter, provider or distance
     ├── NoAdapterError                 nothing claims the model
     ├── AmbiguousAdapterError          two plugins claim it equally
@@ -80,6 +81,10 @@ class ModelGoneError(ModelError, SearchEndsError):
 
 class NotFittedError(CfprotoError, RuntimeError):
     """Used before it was fitted or trained."""
+
+
+class MissingPackageError(CfprotoError, ImportError):
+    """An optional package that is not installed; the message names the extra that brings it."""
 
 
 class PluginError(CfprotoError, LookupError):

@@ -12,6 +12,7 @@ from cfproto_plugin.protocols import Array
 from cfproto_plugin.report.proofs import certificate_in_words, none_in_words, proof_in_words
 from cfproto_plugin.report.sentences import (
     FURTHER,
+    ended_in_words,
     how_in_words,
     stranger_in_words,
     why_not_in_words,
@@ -109,8 +110,7 @@ class Lines:
         counts, ruled = count_changed(solved.table, task.rows.table), task.space.rules.any_declared
         for i, line in enumerate(at):
             if not good[i]:
-                why = self._why_not(i, task, solved, further=bool(further[i]), raised=model.raised)
-                self.message[line] = why if model.gone is None else str(model.gone)
+                self.message[line] = self._why_not(i, task, solved, further=bool(further[i]), model=model)
                 continue
             prototype = int(trace["prototype"][i])
             how = How(
@@ -165,7 +165,7 @@ class Lines:
                 self.status[line : line + n], self.message[line : line + n] = (
                     "infeasible",
                     none_in_words(
-                        self._wanted(self.allowed[line]), config.min_proba, task.hard_rules(), ranged=task.ranged
+                        self._wanted(self.allowed[line]), config.min_proba, task.hard_rules, ranged=task.ranged
                     ),
                 )
                 continue
@@ -197,7 +197,7 @@ class Lines:
                 wrong=bool(proofs.wrong[i]),
                 left_out=(*proofs.left_out[i], *(["theta"] if config.theta else [])),
                 min_proba=config.min_proba,
-                rules=task.hard_rules(),
+                rules=task.hard_rules,
                 ranged=task.ranged,
             )
         spent = np.zeros(len(self.group))
@@ -238,7 +238,12 @@ class Lines:
         others[each, label] = -np.inf
         return np.where(self.label < 0, np.nan, self.proba[each, label] - others.max(axis=1))
 
-    def _why_not(self, i: int, task: Task, solved: Solved, *, further: bool, raised: str | None) -> str:
+    def _why_not(self, i: int, task: Task, solved: Solved, *, further: bool, model: SearchModel) -> str:
+        if model.gone is not None:
+            return str(model.gone)
+        ended = ended_in_words(in_time=solved.in_time, refused=bool(solved.refused[i]), further=further)
+        if ended:
+            return ended
         labels, least = names_of(self.fitted.classes[task.allowed[i]]), self.fitted.config.kappa
         wanted, absent = self._wanted(task.allowed[i]), all(label in self.fitted.absent for label in labels)
         least += self.fitted.noise_of(self.given.table.dtype).lead
@@ -247,18 +252,15 @@ class Lines:
         blocked = solved.blocked[i]
         return why_not_in_words(
             wanted,
-            in_time=solved.in_time,
-            refused=bool(solved.refused[i]),
-            further=further,
             absent=absent,
             min_proba=None if task.least is None else float(task.least[task.allowed[i]].min()),
             fallback=self.fitted.config.fallback,
             reached=float(solved.reached[i]),
-            raised=raised,
+            raised=model.raised,
             least=least,
             blocked=None if blocked is None else [task.space.rules.relations[at].name for at in blocked.relations],
             only_of_class=blocked is not None and blocked.of_class,
-            relax=task.binding(),
+            relax=task.binding,
             ranged=task.ranged,
             estimated=("min_stability",) if solved.estimated[i] else (),
             floors={

@@ -153,7 +153,7 @@ def test_no_page_has_code_that_is_not_run():
 
 
 def test_the_demo_says_what_the_readme_shows(tmp_path):
-    shown = next(text for _, text in blocks(TOP / "README.md") if text.startswith("$ make demo"))
+    shown = next(text for _, text in blocks(TOP / "README.md") if text.startswith("$ cfproto demo"))
     result = CliRunner().invoke(main, ["demo", "--output", str(tmp_path / "r.html")])
     said = in_one_line(re.sub(r"\d+\.\d\d s", "0.00 s", result.stdout))
     for part in shown.partition("\n")[2].split("\n\n"):
@@ -161,7 +161,7 @@ def test_the_demo_says_what_the_readme_shows(tmp_path):
 
 
 def test_the_first_page_quotes_the_sentence_of_the_readme():
-    shown = in_one_line(next(text for _, text in blocks(TOP / "README.md") if text.startswith("$ make demo")))
+    shown = in_one_line(next(text for _, text in blocks(TOP / "README.md") if text.startswith("$ cfproto demo")))
     lines = (TOP / "docs" / "index.md").read_text(encoding="utf-8").splitlines()
     assert in_one_line(" ".join(line[1:] for line in lines if line.startswith(">"))) in shown
 

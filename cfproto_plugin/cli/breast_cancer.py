@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cfproto_plugin.errors import ModelError
+from cfproto_plugin.errors import MissingPackageError, ModelError
 from cfproto_plugin.report import aligned, as_sentence, counted, ranked, value_text, write_report
 from cfproto_plugin.report.purposes import only_for
 from cfproto_plugin.report.words import percent
@@ -48,7 +48,7 @@ def _trained() -> tuple[Any, Any, Any, Any]:
     try:
         import pandas  # noqa: F401, ICN001 as_frame=True needs it
     except ImportError as error:
-        raise ImportError(f"the demo needs pandas ({error}): pip install pandas") from error
+        raise MissingPackageError(f"the demo needs pandas ({error}): pip install pandas") from error
     from sklearn.datasets import load_breast_cancer
     from sklearn.ensemble import GradientBoostingClassifier
     from sklearn.model_selection import train_test_split

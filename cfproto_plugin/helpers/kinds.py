@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cfproto_plugin.errors import InputError
+from cfproto_plugin.errors import InputError, MissingPackageError
 from cfproto_plugin.protocols import Array
 
 # How frames that are not in memory, or not in the memory of this process, are brought there.
@@ -33,7 +33,7 @@ def load_pandas() -> Any:
     try:
         import pandas as pd
     except ImportError as error:
-        raise ImportError(
+        raise MissingPackageError(
             "data frames need pandas, which is not installed: pip install 'cfproto-plugin[pandas]'"
         ) from error
     return pd

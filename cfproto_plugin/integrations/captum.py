@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from cfproto_plugin.errors import InputError
+from cfproto_plugin.errors import InputError, MissingPackageError
 from cfproto_plugin.explainer import CounterfactualExplainer
 from cfproto_plugin.explanation import Explanation
 from cfproto_plugin.protocols import Array
@@ -25,7 +25,9 @@ try:
     from captum.attr import Attribution
     from captum.log import log_usage
 except ImportError as error:
-    raise ImportError("this needs Captum, which is not installed: pip install 'cfproto-plugin[captum]'") from error
+    raise MissingPackageError(
+        "this needs Captum, which is not installed: pip install 'cfproto-plugin[captum]'"
+    ) from error
 
 _SINGLE = 4  # bytes of a float that NumPy knows; narrower ones are widened
 _VALUES = ("contributions", "delta")

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from cfproto_plugin.errors import MissingPackageError
 from cfproto_plugin.integrations.datasets.blocks import Block
 from cfproto_plugin.integrations.datasets.local import one_thread
 from cfproto_plugin.integrations.datasets.outcomes import Outcome
@@ -59,5 +60,7 @@ def load_ray_data() -> Any:
     try:
         import ray.data
     except ImportError as error:
-        raise ImportError("this needs Ray Data, which is not installed: pip install 'cfproto-plugin[ray]'") from error
+        raise MissingPackageError(
+            "this needs Ray Data, which is not installed: pip install 'cfproto-plugin[ray]'"
+        ) from error
     return ray.data

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cfproto_plugin.errors import InputError
+from cfproto_plugin.errors import InputError, MissingPackageError
 from cfproto_plugin.helpers.kinds import cells_of, library_of, take, to_pandas
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.report.contributions import LineContributions, contributions_of
@@ -34,7 +34,9 @@ def load_shap() -> Any:
     try:
         import shap
     except ImportError as error:
-        raise ImportError("this needs SHAP, which is not installed: pip install 'cfproto-plugin[shap]'") from error
+        raise MissingPackageError(
+            "this needs SHAP, which is not installed: pip install 'cfproto-plugin[shap]'"
+        ) from error
     return shap
 
 

@@ -32,7 +32,8 @@ category has no bar."""
 
 _ONLY = """are not needed for the class: the model gives it even without all of them together. “Only for typicality”
 makes the answer more like real rows of the class; “only for stability” makes the class hold more often if values are
-hit only roughly; “only for the probability” makes the model surer of the class."""
+hit only roughly; “only for the probability” makes the model surer of the class; “only for closeness” brings the answer
+closer to the class, as settings with theta ask; “only for the rules” keeps a rule."""
 
 _PICTURES = "show the row, the counterfactual, and the difference: blue where it is more, orange where it is less."
 

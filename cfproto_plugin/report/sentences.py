@@ -132,12 +132,21 @@ def route_of(how: How) -> str:
     return _ROUTES.get(how.method, f"by {how.method}")
 
 
+def ended_in_words(*, in_time: bool, refused: bool, further: bool) -> str:
+    """Why a row has no counterfactual, where no more can be said than how its search ended; else "".
+
+    refused: the model did not confirm what was found. further: the row has others already.
+    """
+    if refused:
+        return "the model did not confirm the class of what the search found"
+    if not in_time:
+        return "the time budget ran out before a counterfactual was found"
+    return "no further counterfactual that differs from the others was found" if further else ""
+
+
 def why_not_in_words(
     wanted: Sequence[Any],
     *,
-    in_time: bool,
-    refused: bool,
-    further: bool,
     absent: bool,
     min_proba: float | None,
     fallback: bool,
@@ -151,9 +160,9 @@ def why_not_in_words(
     floors: Mapping[str, tuple[float, float]] = MappingProxyType({}),
     estimated: Sequence[str] = (),
 ) -> str:
-    """Why a row has no counterfactual of the classes `wanted`.
+    """Why a row has no counterfactual of the classes `wanted`, although the search came to its end.
 
-    refused: the model did not confirm what was found. further: the row has others already. absent: the model gives none
+    absent: the model gives none
     of these classes to a training row. reached: the highest probability of such a class at a point that keeps the
     rules. raised: what the model raised at points of the search. least: the lead that a class must exceed: kappa, and
     what the model's answers vary by. blocked: the relations that no point satisfied, or none together; only_of_class:
@@ -161,12 +170,6 @@ def why_not_in_words(
     range of their own stay inside those of the training rows. floors: the best typicality and stability of points of
     such a class, by the names of the settings, and what these ask for; estimated: those of them that are estimates.
     """
-    if refused:
-        return "the model did not confirm the class of what the search found"
-    if not in_time:
-        return "the time budget ran out before a counterfactual was found"
-    if further:
-        return "no further counterfactual that differs from the others was found"
     names = " or ".join(map(str, wanted))
     if blocked:
         return _blocked_in_words(blocked, f"class {names}{at_least(min_proba)}" if only_of_class else "", reached)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _TEXT_LINES = 12  # rows of a table
 _CHANGES = 20  # of one row, in full
 _INDENT = " " * 5  # of what stands below a row
-_FALLBACK = "fallback: a weaker answer, made from a training row of the class because the search found"
+_FALLBACK = "fallback: a weaker answer, from a training row or by trying combinations, because the search found"
 _TEXT_ROOM = 64  # characters; with less room beside a row its changes go below it
 
 

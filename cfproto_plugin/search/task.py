@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -55,6 +56,7 @@ class Task:
         """(n, k) bool: the classes of training rows that may be answers."""
         return self.allowed if self.intervals is None else np.ones_like(self.allowed)
 
+    @cached_property
     def binding(self) -> list[str]:
         """The rules and settings that an answer has to keep, by the names users give them."""
         rules, config = self.space.rules, self.config
@@ -75,11 +77,12 @@ class Task:
         }
         return [name for name, value in given.items() if value]
 
+    @cached_property
     def hard_rules(self) -> list[str]:
         """Those of them that proofs count."""
-        return [name for name in self.binding() if not name.startswith("min_") and name != "kappa"]
+        return [name for name in self.binding if not name.startswith("min_") and name != "kappa"]
 
-    @property
+    @cached_property
     def ranged(self) -> bool:
         """Whether a column of a table stays inside the range of the training rows because it has no other."""
         return self.space.rules.ranged

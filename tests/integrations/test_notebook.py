@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from cfproto_plugin import CounterfactualExplainer, Explanation, Features
-from cfproto_plugin.errors import InputError
+from cfproto_plugin.errors import InputError, MissingPackageError
 
 pytestmark = pytest.mark.needs("anywidget")
 
@@ -223,7 +223,7 @@ def test_without_anywidget_the_command_that_installs_it_is_named(fitted, monkeyp
     _, explainer, frame = fitted
     monkeypatch.setitem(sys.modules, "anywidget", None)
     widget._widget_class.cache_clear()
-    with pytest.raises(ImportError, match=r"pip install 'cfproto-plugin\[notebook\]'"):
+    with pytest.raises(MissingPackageError, match=r"pip install 'cfproto-plugin\[notebook\]'"):
         explainer.what_if(frame[:1])
 
 

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from cfproto_plugin import CounterfactualExplainer, Explanation, Features, SearchConfig
-from cfproto_plugin.errors import InputError
+from cfproto_plugin.errors import InputError, MissingPackageError
 
 matplotlib = pytest.importorskip("matplotlib")
 shap = pytest.importorskip("shap")
@@ -265,7 +265,7 @@ def test_other_values_are_refused(answered):
 
 def test_without_shap_the_error_says_how_to_install_it(answered, monkeypatch):
     monkeypatch.setitem(sys.modules, "shap", None)
-    with pytest.raises(ImportError, match=r"pip install 'cfproto-plugin\[shap\]'"):
+    with pytest.raises(MissingPackageError, match=r"pip install 'cfproto-plugin\[shap\]'"):
         answered.to_shap()
 
 

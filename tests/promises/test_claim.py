@@ -239,9 +239,6 @@ def test_a_model_whose_answers_do_not_is_not_named(caplog):
 def test_a_lead_within_the_noise_of_the_model_is_named_as_such():
     said = why_not_in_words(
         ["yes"],
-        in_time=True,
-        refused=False,
-        further=False,
         absent=False,
         min_proba=None,
         fallback=True,

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from cfproto_plugin import CounterfactualExplainer, Features, SearchConfig
-from cfproto_plugin.report.sentences import why_not_in_words
+from cfproto_plugin.report.sentences import ended_in_words
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 X, Y = load_breast_cancer(return_X_y=True)
@@ -278,9 +278,7 @@ def test_wine_with_three_free_columns():
 
 
 def test_what_the_model_refuses_twice_is_said():
-    message = why_not_in_words(
-        [1], in_time=True, refused=True, further=False, absent=False, min_proba=None, fallback=True
-    )
+    message = ended_in_words(in_time=True, refused=True, further=False)
     assert message == "the model did not confirm the class of what the search found"
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from cfproto_plugin.errors import MissingPackageError
+
 
 def load_pyarrow() -> Any:
     """Import pyarrow with its Parquet reader, or say how to install it."""
@@ -12,7 +14,7 @@ def load_pyarrow() -> Any:
         import pyarrow as pa
         import pyarrow.parquet
     except ImportError as error:
-        raise ImportError(
+        raise MissingPackageError(
             "data sets need pandas and pyarrow, which are not installed: pip install 'cfproto-plugin[parquet]'"
         ) from error
     return pa

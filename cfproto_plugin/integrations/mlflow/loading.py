@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from cfproto_plugin.errors import MissingPackageError
+
 
 def load_mlflow() -> Any:
     """Import MLflow, or say how to install it."""
     try:
         import mlflow
     except ImportError as error:
-        raise ImportError("this needs MLflow, which is not installed: pip install 'cfproto-plugin[mlflow]'") from error
+        raise MissingPackageError(
+            "this needs MLflow, which is not installed: pip install 'cfproto-plugin[mlflow]'"
+        ) from error
     return mlflow

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cfproto_plugin.errors import CfprotoError, InputError
+from cfproto_plugin.errors import CfprotoError, InputError, MissingPackageError
 from cfproto_plugin.helpers.kinds import take
 from cfproto_plugin.integrations.notebook.controls import Control, controls_of, row_with
 from cfproto_plugin.report.texts import asset
@@ -35,7 +35,7 @@ def _widget_class() -> Any:
         import anywidget
         import traitlets
     except ImportError as error:
-        raise ImportError(
+        raise MissingPackageError(
             "this needs anywidget, which is not installed: pip install 'cfproto-plugin[notebook]'"
         ) from error
 

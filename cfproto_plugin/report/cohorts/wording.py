@@ -29,7 +29,7 @@ _PURPOSE_HEADS = ("class needs it in", "else it is only for")
 _PURPOSES = (
     "Where the class does not need a change, the model gives the new class without it: it only makes the answer more "
     "typical of the class or more stable (the class mostly holds if values are hit only roughly), or, as another "
-    "reason, makes the model surer, keeps a rule or the like."
+    "reason, makes the model surer, brings it closer to the class, keeps a rule or the like."
 )
 
 

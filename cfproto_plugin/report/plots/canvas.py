@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from cfproto_plugin.checks import shown
-from cfproto_plugin.errors import InputError
+from cfproto_plugin.errors import InputError, MissingPackageError
 from cfproto_plugin.report.texts import without_surrogates
 
 INK, DIM = "#1a1a1a", "#6b6b6b"
@@ -33,7 +33,7 @@ def load_figure() -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError(
+        raise MissingPackageError(
             "pictures need matplotlib, which is not installed: pip install 'cfproto-plugin[plots]'"
         ) from error
     return Figure

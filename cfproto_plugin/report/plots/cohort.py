@@ -107,7 +107,7 @@ def _caption(summary: Summary, hidden: tuple[int, int], features: tuple[FeatureR
     if tells_purposes(features):
         parts.append(
             f"“{_NEEDED} 3 of 5”: in the other 2 the model gives the new class without that change too, which only "
-            "makes the answer more typical, more stable or the model surer, or keeps a rule."
+            "makes the answer more typical, more stable or closer to the class, or the model surer, or keeps a rule."
         )
     if by_group:
         parts.append(

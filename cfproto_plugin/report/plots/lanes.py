@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cfproto_plugin.answers import Change
 
 _SHARES = (0.01, 0.1, 0.5, 0.9, 0.99)
+_FOUR_DIGITS, _LONG = 1e4, 1e9  # numbers between are written to the unit, larger ones with an exponent
 
 
 class Lane(NamedTuple):
@@ -84,6 +85,6 @@ def _in_units(value: float, like: Any) -> str:
     """A number as text; days as the date or duration that the column holds."""
     if isinstance(like, datetime):
         return str((datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=value)).astimezone(like.tzinfo or UTC).date())
-    return (
-        str(timedelta(days=round(value))).removesuffix(", 0:00:00") if isinstance(like, timedelta) else f"{value:.4g}"
-    )
+    if isinstance(like, timedelta):
+        return str(timedelta(days=round(value))).removesuffix(", 0:00:00")
+    return f"{value:.0f}" if _FOUR_DIGITS <= abs(value) < _LONG else f"{value:.4g}"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cfproto_plugin.report.source import Source
 
 _POINTS = 65
+_LEAP = 4  # times the mean distance of two points
 _LABEL = {"boxstyle": "round,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.85}
 _SEVERAL = 2  # classes; of more the best other one is drawn too
 
@@ -46,12 +47,13 @@ def plot_path(line: Explanation, source: Source | None, figure: Any = None) -> A
     c.tidy(axes, keep="left bottom")
     names = [c.shortened(line.class_name(label), 24) for label in known]
     _shade(axes, x, said == new)
-    axes.plot(x, proba[:, new], color=c.AFTER, lw=2.2, label=f"probability of “{names[new]}”")
+    axes.plot(*_in_steps(x, proba[:, new]), color=c.AFTER, lw=2.2, label=f"probability of “{names[new]}”")
     if old != new:
-        axes.plot(x, proba[:, old], color=c.BEFORE, lw=1.4, ls="--", label=f"probability of “{names[old]}”")
+        label_of_old = f"probability of “{names[old]}”"
+        axes.plot(*_in_steps(x, proba[:, old]), color=c.BEFORE, lw=1.4, ls="--", label=label_of_old)
     if len(known) > _SEVERAL:
-        others = np.delete(proba, [old, new], axis=1)
-        axes.plot(x, others.max(axis=1), color=c.DIM, lw=1.0, ls=":", label="the most probable other class")
+        others = np.delete(proba, [old, new], axis=1).max(axis=1)
+        axes.plot(*_in_steps(x, others), color=c.DIM, lw=1.0, ls=":", label="the most probable other class")
     axes.plot(
         x[0], proba[0, new], "o", ms=9, mfc="white", mec=c.BEFORE, mew=2, label="the row", zorder=5, clip_on=False
     )
@@ -81,12 +83,18 @@ def plot_path(line: Explanation, source: Source | None, figure: Any = None) -> A
 
 _CAPTION = (
     "A prototype is a training row, or the mean of some, that the model puts in the class. The curve follows the way "
-    "to it. Hatched: the model decides for the new class. The answer need not lie on the way: it is improved until as "
-    "little as possible changes."
+    "to it, with a step where a category changes. Hatched: the model decides for the new class. The answer need "
+    "not lie on the way: it is improved afterwards."
 )
 
 
 _SHORT_OF = "The rules end the way before its prototype: the diamond is as near to it as they allow."
+
+
+def _in_steps(x: Array, proba: Array) -> tuple[Array, Array]:
+    """The points of a curve, with a step where x leaps: a category has nothing between its values."""
+    leaps = np.flatnonzero(np.diff(x) > _LEAP * x[-1] / len(x)) + 1
+    return np.insert(x, leaps, x[leaps]), np.insert(proba, leaps, proba[leaps - 1])
 
 
 def _shade(axes: Any, x: Array, inside: Array) -> None:
