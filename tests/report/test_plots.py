@@ -419,8 +419,11 @@ def test_a_path_shows_the_probabilities_that_the_model_gives_and_the_answer(both
     curve = curves[f"probability of “{HOSTILE[1]}”"]
     assert curve.get_ydata()[0] == pytest.approx(both.original_proba[0, 1])
     assert curve.get_ydata()[-1] > 0.5
-    path = both._source.toward_prototype(both.original, 1, len(curve.get_ydata()))
-    assert curve.get_ydata() == pytest.approx(Model()(path.rows)[:, 1])
+    path = both._source.toward_prototype(both.original, 1, 65)
+    along, said = np.diff(curve.get_xdata()), curve.get_ydata()
+    assert along.max() >= 1, "a category counts as one"
+    assert said[np.flatnonzero(np.append(along, 1))] == pytest.approx(Model()(path.rows)[:, 1])
+    assert not np.diff(said)[along >= 1].any(), "nothing lies between two categories"
     star = curves["the answer"]
     assert star.get_ydata()[0] == pytest.approx(both.counterfactual_proba[0, 1])
     scales = dict(zip(both.column_names, both.deviations, strict=True))
