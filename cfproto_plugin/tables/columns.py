@@ -242,10 +242,10 @@ class Columns:
         if dates is not None:
             days = None if is_number(value) else dates.number(value)
             if days is None or np.isnan(days):
-                kind = "durations" if dates.durations else "dates"
-                zone = "" if dates.zone is None else f" in {dates.zone}"
+                zone = "without a time zone" if dates.zone is None else f"in {dates.zone}"
+                kind = "durations" if dates.durations else f"dates {zone}"
                 raise ConfigError(
-                    f"{what} has {shown(value)}, but {self.describe(at)} holds {kind}{zone}",
+                    f"{what} has {shown(value)}, but {self.describe(at)} holds {kind}",
                     column=self.attributes[at].name,
                 )
             return days

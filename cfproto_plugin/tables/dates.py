@@ -23,6 +23,11 @@ def is_date(dtype: Any) -> bool:
     return getattr(dtype, "kind", "O") in "mM"
 
 
+def zone_of(dtype: Any) -> Any:
+    """The time zone of a dtype of dates; None without."""
+    return getattr(dtype, "tz", None) or getattr(getattr(dtype, "pyarrow_dtype", None), "tz", None)
+
+
 @dataclass(frozen=True)
 class Dates:
     """What the dates of a column are counted in.
@@ -40,9 +45,7 @@ class Dates:
     @classmethod
     def of(cls, column: Any) -> Dates:
         """What a pandas column holds."""
-        zone = getattr(column.dtype, "tz", None)
-        if zone is None and hasattr(column.dtype, "pyarrow_dtype"):
-            zone = getattr(column.dtype.pyarrow_dtype, "tz", None)
+        zone = zone_of(column.dtype)
         durations = column.dtype.kind == "m"
         plain = cls(durations, zone, local=False, step=0.0)
         if zone is None:
@@ -63,7 +66,8 @@ class Dates:
 
     def days(self, column: Any) -> tuple[Array, Array]:
         """The cells of a pandas column as days (n,), NaN where missing, and which of them (n,) bool are no dates."""
-        if is_date(column.dtype) and (column.dtype.kind == "m") == self.durations:
+        strange = self.zone is None and zone_of(column.dtype) is not None
+        if is_date(column.dtype) and (column.dtype.kind == "m") == self.durations and not strange:
             whole = load_pandas().Series(column.array)
             if hasattr(column.dtype, "pyarrow_dtype"):
                 whole = whole.astype(object)

@@ -68,7 +68,7 @@ def blanked(frame: Any, gone: Array) -> Any:
     """A frame whose rows `gone` (n,) bool are missing; integers and truth values get their nullable dtypes."""
     for at, dtype in enumerate(frame.dtypes):
         column = frame.iloc[:, at]
-        held = nullable(dtype if isinstance(dtype, np.dtype) else getattr(dtype, "subtype", dtype))
+        held = nullable(dtype.subtype if type(dtype).__name__ == "SparseDtype" else dtype)
         if isinstance(held, str):
             column = column.astype(held)
         frame.isetitem(at, column.mask(gone))

@@ -175,6 +175,21 @@ def test_a_cell_that_is_no_date_is_an_error_of_its_row_and_texts_of_dates_are_re
     assert one.found.all()
 
 
+@pytest.mark.parametrize("kind", ["column", "cells", "text"])
+def test_dates_with_a_time_zone_are_errors_of_their_rows_where_training_had_none(kind):
+    explainer = CounterfactualExplainer(model).fit(PLAIN)
+    dates = PLAIN["signed"][:3].dt.tz_localize("Europe/Berlin")
+    dates = {"column": dates, "cells": dates.astype(object), "text": dates.map(str)}[kind]
+    e = explainer.explain(PLAIN[:3].assign(signed=dates))
+    assert e.status.tolist() == ["error"] * 3
+    assert e.counterfactual["signed"].isna().all()
+    assert "row 2 holds " in e.message[2]
+    assert "in column 'signed'; expected a date without a time zone" in e.message[2]
+    assert ("remove it by .dt.tz_localize(None)" in e.message[2]) is (kind != "text")
+    with pytest.raises(ConfigError, match="holds dates without a time zone"):
+        explainer.explain(PLAIN[:3], features=Features(ranges={"signed": ("2025-01-01T00:00Z", "2026-01-01")}))
+
+
 @pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
 def test_a_model_that_wants_dates_gets_dates_for_texts_of_dates(zone):
     train = PLAIN.assign(signed=PLAIN["signed"].dt.tz_localize(zone))
