@@ -77,6 +77,23 @@ def _with_numbers(table: Any, like: Any) -> Any:
     return table
 
 
+def read_otherwise(path: Path, table: Any) -> str:
+    """For errors: the columns of a CSV with cells that may have been text, such as 007 or NA; "" if there are none."""
+    if path.name.lower().endswith(".parquet"):
+        return ""
+    found, raw = [], load_pandas().read_csv(path, dtype=str, keep_default_na=False)
+    for name in table.columns:
+        padded = raw[name].str.fullmatch("0[0-9]+") & (table[name].dtype.kind in "iuf")
+        odd = raw[name][padded | (table[name].isna() & (raw[name] != ""))]
+        found += [f"{name!r} ({odd.iloc[0]!r})"] if len(odd) else []
+    if not found:
+        return ""
+    return (
+        f"\nCells of {', '.join(found[:_LISTED])} were read as numbers or missing values, as pandas.read_csv does. If "
+        "the model was trained on text there, give the tables as Parquet, which keeps it."
+    )
+
+
 def _numbers_beside_text(column: Any) -> Any:
     """A column of text with every cell that is a number as one: whole as it is written, such as 49, not 49.0."""
     numbers = load_pandas().to_numeric(column, errors="coerce")

@@ -30,7 +30,7 @@ def written(column: Any, at: Array, cells: Any) -> Any:
         if made is not None:
             return made
     values = column.to_numpy(dtype=object, copy=True)
-    values[at] = _days(cells) if any(type(value) is dt.date for value in values[at]) else cells
+    values[at] = cells
     return _like(column, values, dtype=object)
 
 

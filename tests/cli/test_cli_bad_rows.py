@@ -107,3 +107,19 @@ def test_a_line_with_more_cells_than_names_is_an_error_and_no_other_row(folder, 
     assert f"the table {long} cannot be read: " in result.stderr
     assert said in result.stderr
     assert "a comma at the end of a line counts as a cell" in result.stderr
+
+
+def test_text_that_a_csv_gives_as_numbers_or_missing_values_is_named_where_the_model_fails(tmp_path):
+    rng = np.random.default_rng(0)
+    codes, answers = rng.choice(["007", "010", "NA"], 200), rng.choice(["yes", "null"], 200)
+    frame = pd.DataFrame({"code": codes, "seen": answers, "a": rng.normal(size=200)})
+    columns = make_column_transformer((OneHotEncoder(), ["code", "seen"]), (StandardScaler(), ["a"]))
+    model = make_pipeline(columns, LogisticRegression()).fit(frame, frame["a"] + (frame["code"] == "NA") > 0.5)
+    joblib.dump(model, tmp_path / "model.joblib")
+    frame[:5].to_csv(tmp_path / "rows.csv", index=False)
+    frame.to_csv(tmp_path / "train.csv", index=False)
+    result = explain(tmp_path)
+    assert result.exit_code == 2
+    first = frame["code"][0]
+    assert f"Cells of 'code' ({first!r}), 'seen' ('null') were read as numbers or missing values" in result.stderr
+    assert "give the tables as Parquet" in result.stderr
