@@ -297,7 +297,9 @@ def _exactly(column: Any, dtype: Any) -> Any:
     if getattr(dtype, "kind", "O") == "M" and is_loose(column.dtype):
         return _dated(column, dtype)
     if lacks_zone(column.dtype, dtype):
-        return localized(column, zone_of(dtype)).astype(dtype)
+        column = _localized(column, zone_of(dtype))
+        made = _exactly(column, dtype)
+        return column if made is None else made
     if hasattr(dtype, "categories") and not column[there].isin(dtype.categories).all():
         return None
     try:
@@ -315,11 +317,11 @@ def _exactly(column: Any, dtype: Any) -> Any:
     return made if np.all(same) else None
 
 
-def localized(column: Any, zone: Any) -> Any:
+def _localized(column: Any, zone: Any) -> Any:
     """A column of dates without a time zone in this one; of an hour that the clock shows twice the first is meant."""
     if hasattr(column.dtype, "pyarrow_dtype"):
         column = load_pandas().to_datetime(column.astype(object))
-    return column.dt.tz_localize(zone, ambiguous=np.ones(len(column), dtype=bool), nonexistent="shift_forward")
+    return column.dt.tz_localize(zone, ambiguous=True, nonexistent="shift_forward")
 
 
 def _dated(column: Any, dtype: Any) -> Any:

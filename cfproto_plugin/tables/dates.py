@@ -129,7 +129,7 @@ class Dates:
         if self.durations or str(kind).lower().startswith(("date", "timestamp")):
             return dates if self.zone is None or zone_of(kind) is not None else dates.tz_localize(None)
         held = column.tolist() if isinstance(column, np.ndarray) else values_of(column)
-        usual = next((cell for cell in held if not is_missing(cell)), None)
+        usual = next((cell for cell in held if not is_missing(cell) and self.number(cell) is not None), None)
         replaced = [usual if is_missing(held[at]) else held[at] for at in line.tolist()]
         return objects([self._like(date, cell) for date, cell in zip(dates, replaced, strict=True)])
 

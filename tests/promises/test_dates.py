@@ -423,3 +423,25 @@ def test_text_and_dates_get_a_time_of_day_where_the_answer_has_one():
         days = [pd.Timestamp(cell) for cell in changed]
         assert any(day != day.normalize() for day in days)
         assert confirmed(e[e.found], days)
+
+
+def test_a_missing_date_beside_text_is_filled_as_text():
+    rows = PLAIN[:8].assign(signed=PLAIN["signed"][:8].dt.strftime("%Y%m%d"))
+    rows.loc[0, "signed"], rows.loc[1:4, "signed"] = "soon", None
+
+    def filled(frame):
+        return in_berlin(frame.assign(signed=frame["signed"].fillna(CUT.tz_localize("Europe/Berlin"))))
+
+    e = CounterfactualExplainer(filled, features=Features(vary="signed")).fit(BERLIN).explain(rows)
+    assert e.status[0] == "error"
+    changed = e.counterfactual["signed"][1:5][e.found[1:5]]
+    assert changed.notna().any()
+    assert changed.dropna().str.fullmatch("[0-9]{8}").all()
+
+
+def test_dates_finer_than_those_of_training_keep_what_they_are():
+    train = BERLIN.astype({"signed": "datetime64[s, Europe/Berlin]"})
+    rows = PLAIN[:8].assign(signed=PLAIN["signed"][:8] + pd.Timedelta(milliseconds=5))
+    e = CounterfactualExplainer(in_berlin, features=Features(vary="income")).fit(train).explain(rows)
+    assert e.found.all(), e.message
+    assert e.counterfactual["signed"].equals(rows["signed"])
