@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cfproto_adapters.files import KERAS
-from cfproto_adapters.torch_adapter import TorchNetwork, one_tensor
+from cfproto_adapters.torch_adapter import TorchNetwork, no_scores, one_tensor
 from cfproto_plugin import AdapterSpec, hookimpl
 from cfproto_plugin.errors import ModelError
 from cfproto_plugin.helpers import Meaning, NetworkAdapter, Output, ScoreReader
@@ -219,10 +219,7 @@ class TensorFlowNetwork:
         scores = _call(self._model, rows)
         if not tf.is_tensor(scores) or not scores.dtype.is_floating:
             kind = scores.dtype.name if tf.is_tensor(scores) else type(scores).__name__
-            raise ModelError(
-                f"{self.name} returned {kind}; expected one tensor of floating scores. Wrap the model so that it "
-                "returns the logits or probabilities alone, such as model(x)[0]."
-            )
+            raise no_scores(self.name, kind, scores)
         return tf.cast(scores, tf.float32) if scores.dtype.size < 4 else scores  # noqa: PLR2004 bytes: half precision
 
     def _gradient(self, rows: Any, cotangent: Any) -> Any:

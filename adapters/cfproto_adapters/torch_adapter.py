@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -223,10 +224,7 @@ class TorchNetwork:
 
     def _no_scores(self, scores: Any) -> ModelError:
         kind = str(scores.dtype) if hasattr(scores, "dtype") else type(scores).__name__
-        return ModelError(
-            f"{self.name} returned {kind}; expected one tensor of floating scores. Wrap the model so that it "
-            "returns the logits or probabilities alone, such as model(x)[0] or model(x).logits."
-        )
+        return no_scores(self.name, kind, scores)
 
     def _no_gradient(self) -> ModelError:
         return ModelError(
@@ -280,6 +278,15 @@ def one_tensor(output: Any) -> Any:
     if logits is not None:
         return logits
     return output[0] if isinstance(output, tuple | list) and len(output) else output
+
+
+def no_scores(name: str, kind: str, output: Any) -> ModelError:
+    """The error of a model whose output is not a tensor of scores. kind: what it is."""
+    part = f"model(x)[{next(iter(output))!r}]" if isinstance(output, Mapping) and output else "model(x)[0]"
+    return ModelError(
+        f"{name} returned {kind}; expected one tensor of floating scores. Wrap the model so that it returns the logits "
+        f"or probabilities alone, such as {part}."
+    )
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import click
 
 from cfproto_plugin.cli import rules as rule_files
 from cfproto_plugin.cli.models import feature_names, load_model, one_paragraph, reason
-from cfproto_plugin.cli.tables import is_text, read_table, select, without
+from cfproto_plugin.cli.tables import is_text, read_otherwise, read_table, select, without
 from cfproto_plugin.config import PRESETS
 from cfproto_plugin.errors import CfprotoError, InputError, ModelError
 from cfproto_plugin.plugins import Adapted, adapted
@@ -145,10 +145,11 @@ def fitted(given: Mapping[str, Any]) -> tuple[CounterfactualExplainer, Any]:
         if not foreign and not isinstance(error, ModelError):
             raise
         text = f"the model cannot predict the rows of {given['train']}: {reason(error)}" if foreign else str(error)
+        otherwise = read_otherwise(given["train"], train)
         if named == texts:
-            raise InputError(text) from error
+            raise InputError(f"{text}{otherwise}") from error
         hint = f"{ON_CATEGORIES}, name them with --categorical; --categorical auto names all columns of text."
-        raise InputError(f"{text.partition(ON_CATEGORIES)[0].rstrip()}\n{hint}") from error
+        raise InputError(f"{text.partition(ON_CATEGORIES)[0].rstrip()}\n{hint}{otherwise}") from error
 
 
 def _tables(given: Mapping[str, Any], model: Any, made: Adapted) -> tuple[Any, Any]:

@@ -14,6 +14,9 @@ from cfproto_plugin.helpers.kinds import load_pandas
 
 TABLES = (".csv", ".csv.gz", ".parquet")
 _LISTED = 5
+_CELLS = (
+    "Give every column a name, and put cells that hold a comma in quotes; a comma at the end of a line counts as a cell"
+)
 
 
 def suffix_of(path: Path, known: Sequence[str], what: str) -> str:
@@ -49,9 +52,16 @@ def read_table(path: Path, like: Any = None) -> Any:
         if suffix == ".parquet":
             return pandas.read_parquet(path, engine="pyarrow")
         table = pandas.read_csv(path, dtype=dict.fromkeys(texts, str))
-        return table if like is None else _with_numbers(table, like)
     except (OSError, ValueError) as error:
-        raise InputError(f"the table {path} cannot be read: {reason(error)}") from error
+        hint = f". {_CELLS}" if "fields in line" in str(error) else ""
+        raise InputError(f"the table {path} cannot be read: {reason(error)}{hint}") from error
+    if len(table) and not isinstance(table.index, pandas.RangeIndex):  # pandas takes the first cells as the index
+        given, names = table.shape[1] + table.index.nlevels, list(table.columns)
+        raise InputError(
+            f"the table {path} cannot be read: the line below the names has {given} cells for {len(names)} names, "
+            f"{_shown(names)}. {_CELLS}"
+        )
+    return table if like is None else _with_numbers(table, like)
 
 
 def _with_numbers(table: Any, like: Any) -> Any:
@@ -65,6 +75,23 @@ def _with_numbers(table: Any, like: Any) -> Any:
         elif wanted in "iuf" and is_text(column):
             table[name] = _numbers_beside_text(column)
     return table
+
+
+def read_otherwise(path: Path, table: Any) -> str:
+    """For errors: the columns of a CSV with cells that may have been text, such as 007 or NA; "" if there are none."""
+    if path.name.lower().endswith(".parquet"):
+        return ""
+    found, raw = [], load_pandas().read_csv(path, dtype=str, keep_default_na=False)
+    for name in table.columns:
+        padded = raw[name].str.fullmatch("0[0-9]+") & (table[name].dtype.kind in "iuf")
+        odd = raw[name][padded | (table[name].isna() & (raw[name] != ""))]
+        found += [f"{name!r} ({odd.iloc[0]!r})"] if len(odd) else []
+    if not found:
+        return ""
+    return (
+        f"\nCells of {', '.join(found[:_LISTED])} were read as numbers or missing values, as pandas.read_csv does. If "
+        "the model was trained on text there, give the tables as Parquet, which keeps it."
+    )
 
 
 def _numbers_beside_text(column: Any) -> Any:
@@ -120,6 +147,9 @@ def select(table: Any, names: Sequence[str], path: Path, owner: str) -> Any:
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(map(repr, names[:_LISTED]))
+    return f"the column{'s' * (len(names) > 1)} {_shown(names)}"
+
+
+def _shown(names: Sequence[str]) -> str:
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return f"the column{'s' * (len(names) > 1)} {shown}{more}"
+    return f"{', '.join(map(repr, names[:_LISTED]))}{more}"

@@ -30,6 +30,10 @@ class Kind:
             return None
         return cls(str(library), tuple(types_of(frame)), tuple(_has_nan(frame[name]) for name in names_of(frame)))
 
+    def is_of(self, frame: Any) -> bool:
+        """Whether a frame is of this library and has these types."""
+        return library_of(frame) == self.library and tuple(types_of(frame)) == self.types
+
     def frame(self, frame: Any, types: Sequence[Any] | None = None) -> Any:
         """A pandas frame with the same columns as one of this kind. types: of its columns if they are others."""
         nan = self.nan if types is None else [False] * len(types)

@@ -121,7 +121,7 @@ def _fails(name: str, model: Adapted, part: Callable[[], object]) -> bool:
         reason = f"{name} of {model.owner}, asked about training rows, raised {in_words(error)}"
     else:
         return False
-    log.warning("%s. It is left out: the search can do without.", reason)
+    log.warning("%s. It is left out: the search can do without.", reason.rstrip("."))
     return True
 
 

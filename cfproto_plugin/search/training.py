@@ -25,6 +25,10 @@ from cfproto_plugin.tables.numerals import all_read_as_numbers
 
 log = logging.getLogger(__name__)
 ON_CATEGORIES = "If the model was trained on columns of the pandas dtype category"  # begins the advice on them
+_NAN = (
+    "Look for missing values in this row, and for divisions by zero in the model, such as a scaler of a constant "
+    "column; it has to return probabilities for every row."
+)
 _LISTED = 5  # columns in an advice
 _COMPARED = 64  # training rows near the boundary that are recomputed, to see how far that is from the model
 
@@ -106,7 +110,8 @@ def training_answer(model: SearchModel, table: Array) -> Answer:
         raise _raised(error, "the training rows", model) from error
     bad = np.flatnonzero(np.isnan(proba).any(axis=1))
     if len(bad):
-        raise model.no_number(proba[bad[0]], f"row {bad[0]} of the training data")
+        what = model.no_number(proba[bad[0]], f"row {bad[0]} of the training data")
+        raise ModelError(f"{what}. {_NAN}", plugin=model.plugin)
     return Answer.of(proba, decision)
 
 

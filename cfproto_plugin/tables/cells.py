@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cfproto_plugin.errors import InputError
-from cfproto_plugin.helpers.kinds import load_pandas
+from cfproto_plugin.helpers.kinds import library_of, load_pandas, names_of
 from cfproto_plugin.protocols import Array
 
 _LISTED = 12
@@ -39,6 +39,17 @@ def is_loose(dtype: Any) -> bool:
 def holds_days(dtype: Any) -> bool:
     """Whether a pandas column of this dtype holds Arrow's dates, which have no time of day."""
     return str(getattr(dtype, "pyarrow_dtype", "")).startswith("date")
+
+
+def zone_of(dtype: Any) -> Any:
+    """The time zone of a column of dates, by its dtype in any library; None without."""
+    arrow = getattr(dtype, "pyarrow_dtype", None)
+    return getattr(dtype, "tz", None) or getattr(dtype, "time_zone", None) or getattr(arrow, "tz", None)
+
+
+def lacks_zone(dtype: Any, known: Any) -> bool:
+    """Whether a column of dates has no time zone where the one of training had."""
+    return getattr(dtype, "kind", "O") == "M" and zone_of(dtype) is None and zone_of(known) is not None
 
 
 def with_categories(dtype: Any, values: Sequence[Any]) -> Any:
@@ -86,7 +97,9 @@ def in_native_order(frame: Any) -> Any:
 
 def column_of(raw: Any, at: int) -> Any:
     """One column of a frame or an array."""
-    return raw.iloc[:, at] if is_frame(raw) else raw.reshape(len(raw), -1)[:, at]
+    if is_frame(raw):
+        return raw.iloc[:, at]
+    return raw.reshape(len(raw), -1)[:, at] if library_of(raw) is None else raw[names_of(raw)[at]]
 
 
 def number_dtype(dtype: Any) -> Any:
@@ -283,6 +296,10 @@ def _exactly(column: Any, dtype: Any) -> Any:
     there = ~np.asarray(column.isna())
     if getattr(dtype, "kind", "O") == "M" and is_loose(column.dtype):
         return _dated(column, dtype)
+    if lacks_zone(column.dtype, dtype):
+        column = _localized(column, zone_of(dtype))
+        made = _exactly(column, dtype)
+        return column if made is None else made
     if hasattr(dtype, "categories") and not column[there].isin(dtype.categories).all():
         return None
     try:
@@ -300,14 +317,24 @@ def _exactly(column: Any, dtype: Any) -> Any:
     return made if np.all(same) else None
 
 
+def _localized(column: Any, zone: Any) -> Any:
+    """A column of dates without a time zone in this one; of an hour that the clock shows twice the first is meant."""
+    if hasattr(column.dtype, "pyarrow_dtype"):
+        column = load_pandas().to_datetime(column.astype(object))
+    return column.dt.tz_localize(zone, ambiguous=True, nonexistent="shift_forward")
+
+
 def _dated(column: Any, dtype: Any) -> Any:
     """A column of texts or objects as dates, those without a time zone in that of the dtype; None if one is no date."""
-    pandas, zone = load_pandas(), getattr(dtype, "tz", None)
+    pandas, zone = load_pandas(), zone_of(dtype)
     try:
         stamps = [pandas.NaT if is_missing(cell) else pandas.Timestamp(cell) for cell in column]
-        stamps = [
-            stamp.tz_localize(zone) if zone and stamp is not pandas.NaT and not stamp.tz else stamp for stamp in stamps
-        ]
+        if zone is not None:
+            bare = [stamp is not pandas.NaT and stamp.tz is None for stamp in stamps]
+            stamps = [
+                stamp.tz_localize(zone, ambiguous=True, nonexistent="shift_forward") if is_bare else stamp
+                for stamp, is_bare in zip(stamps, bare, strict=True)
+            ]
         return pandas.Series(stamps, index=column.index, name=column.name, dtype=dtype)
     except (TypeError, ValueError):
         return None

@@ -30,6 +30,7 @@ from cfproto_plugin.tables.cells import (
     is_frame,
     is_loose,
     is_missing,
+    lacks_zone,
     listed,
     lookup,
     with_categories,
@@ -133,7 +134,10 @@ class Columns:
         table, errors, unknown = read_table(self, raw)
         columns = self._of_rows(raw, unknown)
         if kind is not None and self.kind is not None and kind.library == self.kind.library:
-            columns = replace(columns, kind=replace(kind, nan=self.kind.nan))
+            bare = map(lacks_zone, raw.dtypes, self.dtypes or ())
+            pairs = zip(bare, kind.types, self.kind.types, strict=True)
+            types = tuple(known if is_bare else own for is_bare, own, known in pairs)
+            columns = replace(columns, kind=replace(kind, types=types, nan=self.kind.nan))
         order = x.columns if is_frame(x) else None
         return Given(raw, table, columns, errors, order, None if kind is None else own, columns.loose(raw))
 
@@ -181,13 +185,16 @@ class Columns:
         """What frames for the model are made of: the dtypes of the rows.
 
         Those of training where the rows hold text or objects in a column that was neither: strings stand for
-        categories, and one cell that is no number makes a column of objects.
+        categories, and one cell that is no number makes a column of objects. Those of training as well for dates
+        without a time zone where it had one.
         """
         if not is_frame(raw) or self.dtypes is None:
             return self.dtypes
         loose = [is_loose(dtype) for dtype in raw.dtypes]
         pairs = zip(loose, raw.dtypes, self.dtypes, strict=True)
-        found = [known if free and not is_loose(known) else own for free, own, known in pairs]
+        found = [
+            known if (free and not is_loose(known)) or lacks_zone(own, known) else own for free, own, known in pairs
+        ]
         for at, others in unknown.items():
             source = self.attributes[at].sources[0]
             found[source] = with_categories(found[source], others)
@@ -242,10 +249,10 @@ class Columns:
         if dates is not None:
             days = None if is_number(value) else dates.number(value)
             if days is None or np.isnan(days):
-                kind = "durations" if dates.durations else "dates"
-                zone = "" if dates.zone is None else f" in {dates.zone}"
+                zone = "without a time zone" if dates.zone is None else f"in {dates.zone}"
+                kind = "durations" if dates.durations else f"dates {zone}"
                 raise ConfigError(
-                    f"{what} has {shown(value)}, but {self.describe(at)} holds {kind}{zone}",
+                    f"{what} has {shown(value)}, but {self.describe(at)} holds {kind}",
                     column=self.attributes[at].name,
                 )
             return days

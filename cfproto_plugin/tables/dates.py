@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from cfproto_plugin.helpers.kinds import load_pandas
+from cfproto_plugin.helpers.kinds import load_pandas, objects, values_of
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.tables.cells import is_missing
+from cfproto_plugin.tables.cells import is_missing, zone_of
 
 _DAY = 86_400_000_000  # microseconds
 _STEPS = (1.0, 1 / 24, 1 / 1440, 1 / 86_400)  # days, hours, minutes, seconds
 _FIRST, _LAST = -719_162.0, 2_932_896.0  # days since 1970 of the years 1 and 9999, all that Python's dates can be
 _LONGEST = 1e8  # days
+_FORMS = ("%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M", "%Y%m%d", "%Y/%m/%d", "%m/%d/%Y", "%d.%m.%Y")  # of texts
 
 
 def is_date(dtype: Any) -> bool:
@@ -40,9 +41,7 @@ class Dates:
     @classmethod
     def of(cls, column: Any) -> Dates:
         """What a pandas column holds."""
-        zone = getattr(column.dtype, "tz", None)
-        if zone is None and hasattr(column.dtype, "pyarrow_dtype"):
-            zone = getattr(column.dtype.pyarrow_dtype, "tz", None)
+        zone = zone_of(column.dtype)
         durations = column.dtype.kind == "m"
         plain = cls(durations, zone, local=False, step=0.0)
         if zone is None:
@@ -63,7 +62,8 @@ class Dates:
 
     def days(self, column: Any) -> tuple[Array, Array]:
         """The cells of a pandas column as days (n,), NaN where missing, and which of them (n,) bool are no dates."""
-        if is_date(column.dtype) and (column.dtype.kind == "m") == self.durations:
+        strange = self.zone is None and zone_of(column.dtype) is not None
+        if is_date(column.dtype) and (column.dtype.kind == "m") == self.durations and not strange:
             whole = load_pandas().Series(column.array)
             if hasattr(column.dtype, "pyarrow_dtype"):
                 whole = whole.astype(object)
@@ -120,9 +120,41 @@ class Dates:
             return moments.tz_localize(self.zone, ambiguous=True, nonexistent="shift_forward").array
         return moments.tz_localize("UTC").tz_convert(self.zone).array
 
+    def like(self, dates: Any, column: Any, line: Array) -> Any:
+        """Dates (m,) of a pandas array as a column of the user's holds dates at these lines (m,).
+
+        Without a time zone where the column has none; text and `datetime.date` where the cells that they replace are.
+        """
+        kind = column.dtype if hasattr(column, "dtype") else column.type
+        if self.durations or str(kind).lower().startswith(("date", "timestamp")):
+            return dates if self.zone is None or zone_of(kind) is not None else dates.tz_localize(None)
+        held = column.tolist() if isinstance(column, np.ndarray) else values_of(column)
+        usual = next((cell for cell in held if not is_missing(cell) and self.number(cell) is not None), None)
+        replaced = [usual if is_missing(held[at]) else held[at] for at in line.tolist()]
+        return objects([self._like(date, cell) for date, cell in zip(dates, replaced, strict=True)])
+
+    def _like(self, date: Any, cell: Any) -> Any:
+        """A date as text, as a `datetime.date` or without a time zone, as a cell is, if that still says the same."""
+        local = date.tz_localize(None)
+        forms = [date] if getattr(cell, "tzinfo", None) else [local]
+        if isinstance(cell, str):
+            forms = [_written_like(cell, date), str(local), str(date)]
+        elif type(cell) is dt.date:
+            forms = [local.date(), local]
+        number = self.number(date)
+        return next((form for form in forms if self.number(form) == number), date)
+
     def in_words(self, days: float) -> str:
         """A number of days as a date, for messages."""
         if not np.isfinite(days):
             return f"{days:g}"
         text = str(self.cells(np.array([days]))[0])
         return text.removesuffix(" 00:00:00")
+
+
+def _written_like(text: str, date: Any) -> str:
+    """A date in the form in which a text gives one, with a time zone if the text has one."""
+    own = load_pandas().Timestamp(text)
+    date = date.tz_localize(None) if own.tz is None else date.tz_convert(own.tz)
+    form = next((form for form in _FORMS if own.strftime(form) == text), None)
+    return str(date.isoformat("T" if "T" in text else " ") if form is None else date.strftime(form))

@@ -5,6 +5,7 @@ A cell that did not change is never read and written again: None stays None, and
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,13 +16,14 @@ from cfproto_plugin.errors import InputError
 from cfproto_plugin.helpers.kinds import library_of, names_of, select, take
 from cfproto_plugin.helpers.native import blanked_native, written_native
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.tables.cells import is_frame
+from cfproto_plugin.tables.cells import column_of, is_frame
 from cfproto_plugin.tables.geometry import changed
 from cfproto_plugin.tables.writing import blanked, blanked_array, without_strangers, written, written_array
 
 if TYPE_CHECKING:
     from cfproto_plugin.tables.columns import Columns
 
+_Change = tuple[Array, int, Any]  # lines (m,), a column of the user's, its new cells (m,)
 _LARGE = 2.0**62
 _EXACT = 2.0**53  # up to which every whole number is a float
 
@@ -67,7 +69,7 @@ class Given:
         columns, frame = self.columns, is_frame(self.rows)
         if columns.frames != frame or (not frame and columns.plain and self.rows.dtype.kind not in "iufb"):
             return columns.to_model(table)
-        same = columns.kind is not None and columns.kind.library == library_of(self.native)
+        same = columns.kind is not None and columns.kind.is_of(self.native)
         made = self._written(self.native if same else self.rows, table, row, np.ones(len(row), dtype=bool))
         if not frame or same:
             return made
@@ -88,39 +90,43 @@ class Given:
 
     def _written(self, rows: Any, table: Array, row: Array, there: Array) -> Any:
         """Rows (m,) with the changed cells of a table (m, A), where `there` (m,) bool."""
-        rows = take(rows, row)
+        whole, rows = rows, take(rows, row)
         differs = changed(table, self.table[row]) & there[:, None]
+        changes = self._changes(whole, table, row, differs)
         if library_of(rows) is not None:
-            return self._written_frame(rows, table, differs)
+            return self._written_frame(rows, table, differs, changes)
         if self.columns.plain and rows.dtype.kind in "iufb":
             flat = rows.reshape(len(rows), -1)
             flat[differs] = table[differs].astype(rows.dtype)
             return rows
         flat = rows.reshape(len(rows), -1)
-        for line, source, cells in self._changes(table, differs):
+        for line, source, cells in changes:
             flat = written_array(flat, line, source, cells)
         return flat.reshape(rows.shape)
 
-    def _written_frame(self, frame: Any, table: Array, differs: Array) -> Any:
+    def _written_frame(self, frame: Any, table: Array, differs: Array, changes: Iterable[_Change]) -> Any:
         if self.columns.plain and is_frame(frame) and (frame.dtypes == table.dtype).all():
             values = frame.to_numpy(copy=True)  # all at once: column by column takes milliseconds
             values[differs] = table[differs]
             return type(frame)(values, index=frame.index, columns=frame.columns).__finalize__(frame)
-        for line, source, cells in self._changes(table, differs):
+        for line, source, cells in changes:
             if is_frame(frame):
                 frame.isetitem(source, written(frame.iloc[:, source], line, cells))
             else:
                 frame = written_native(frame, line, source, cells)
         return frame
 
-    def _changes(self, table: Array, differs: Array) -> Any:
-        """Lines, the user's column and its new cells, for every column that changes."""
+    def _changes(self, whole: Any, table: Array, row: Array, differs: Array) -> Iterator[_Change]:
+        """Lines, the user's column and its new cells, for every column that changes. whole: all rows of the call."""
         for at in np.flatnonzero(differs.any(axis=0)).tolist():
             attribute, line = self.columns.attributes[at], np.flatnonzero(differs[:, at])
             part = table[line, at]
             if attribute.integer and (np.rint(part) == part).all() and np.abs(part).max() < _LARGE:
                 part = part.astype(np.int64)  # for columns of objects: 3, not 3.0
-            for source, cells in zip(attribute.sources, attribute.cells(part), strict=True):
+            found = attribute.cells(part)
+            if attribute.dates is not None:
+                found = [attribute.dates.like(found[0], column_of(whole, attribute.sources[0]), row[line])]
+            for source, cells in zip(attribute.sources, found, strict=True):
                 yield line, source, cells
 
 

@@ -11,6 +11,7 @@ from cfproto_plugin.errors import InputError
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.tables.attributes import Attribute
 from cfproto_plugin.tables.cells import as_floats, as_numbers, codes_of, column_of, is_frame
+from cfproto_plugin.tables.dates import Dates
 from cfproto_plugin.tables.numerals import all_read_as_numbers, reads_as_number
 
 if TYPE_CHECKING:
@@ -59,11 +60,9 @@ def _part(
     column, name = column_of(raw, attribute.sources[0]), attribute.name
     if attribute.dates is not None:
         days, bad = attribute.dates.days(column)
-        kind = "duration" if attribute.dates.durations else "date"
         for row in np.flatnonzero(bad).tolist():
-            _note(
-                errors, row, f"holds {_cell(column, row)} in column {name!r}; expected a {kind}{_zone(attribute)}", name
-            )
+            expected = _date(attribute.dates, column.iloc[row])
+            _note(errors, row, f"holds {_cell(column, row)} in column {name!r}; expected {expected}", name)
         return days
     if attribute.levels is None:
         return _numbers(column, name, errors)
@@ -116,9 +115,14 @@ def _group(raw: Any, attribute: Attribute, errors: dict[int, InputError]) -> Arr
     return np.where(total == 0, 0, ones.argmax(axis=1) + attribute.dropped).astype(float)
 
 
-def _zone(attribute: Attribute) -> str:
-    zone = None if attribute.dates is None else attribute.dates.zone
-    return "" if zone is None else f", of the time zone {zone} or without one"
+def _date(dates: Dates, cell: Any) -> str:
+    """What was expected instead of a cell."""
+    if dates.durations:
+        return "a duration"
+    if dates.zone is not None:
+        return f"a date, of the time zone {dates.zone} or without one"
+    hint = ", as in the training data: remove it by .dt.tz_localize(None)" if getattr(cell, "tzinfo", None) else ""
+    return f"a date without a time zone{hint}"
 
 
 def _cell(column: Any, row: int) -> str:

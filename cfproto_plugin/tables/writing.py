@@ -30,7 +30,7 @@ def written(column: Any, at: Array, cells: Any) -> Any:
         if made is not None:
             return made
     values = column.to_numpy(dtype=object, copy=True)
-    values[at] = _days(cells) if any(type(value) is dt.date for value in values[at]) else cells
+    values[at] = cells
     return _like(column, values, dtype=object)
 
 
@@ -68,7 +68,7 @@ def blanked(frame: Any, gone: Array) -> Any:
     """A frame whose rows `gone` (n,) bool are missing; integers and truth values get their nullable dtypes."""
     for at, dtype in enumerate(frame.dtypes):
         column = frame.iloc[:, at]
-        held = nullable(dtype if isinstance(dtype, np.dtype) else getattr(dtype, "subtype", dtype))
+        held = nullable(dtype.subtype if type(dtype).__name__ == "SparseDtype" else dtype)
         if isinstance(held, str):
             column = column.astype(held)
         frame.isetitem(at, column.mask(gone))

@@ -87,3 +87,39 @@ def test_whole_numbers_beside_a_bad_cell_are_written_as_they_were_given(tmp_path
     answers = pd.read_csv(tmp_path / "answers.csv", dtype=str)
     assert answers["status"].tolist() == ["found", "found" if good else "error", "found"]
     assert answers["age"].fillna("").tolist() == ["49", "", "30"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("1,cook,", "the line below the names has 3 cells for 2 names, 'a', 'job'"),
+        ("1,cook,2,3\n1,cook", "the line below the names has 4 cells for 2 names, 'a', 'job'"),
+        ("1,cook\n1,cook,2", "Expected 2 fields in line 3, saw 3"),
+    ],
+    ids=["comma at the end", "two too many", "a later line"],
+)
+@pytest.mark.parametrize("table", ["--train", "--rows"])
+def test_a_line_with_more_cells_than_names_is_an_error_and_no_other_row(folder, tmp_path, table, lines, said):
+    long = tmp_path / "long.csv"
+    long.write_text(f"a,job\n{lines}\n", encoding="utf-8")
+    result = explain(folder, table, long)
+    assert result.exit_code == 2
+    assert f"the table {long} cannot be read: " in result.stderr
+    assert said in result.stderr
+    assert "a comma at the end of a line counts as a cell" in result.stderr
+
+
+def test_text_that_a_csv_gives_as_numbers_or_missing_values_is_named_where_the_model_fails(tmp_path):
+    rng = np.random.default_rng(0)
+    codes, answers = rng.choice(["007", "010", "NA"], 200), rng.choice(["yes", "null"], 200)
+    frame = pd.DataFrame({"code": codes, "seen": answers, "a": rng.normal(size=200)})
+    columns = make_column_transformer((OneHotEncoder(), ["code", "seen"]), (StandardScaler(), ["a"]))
+    model = make_pipeline(columns, LogisticRegression()).fit(frame, frame["a"] + (frame["code"] == "NA") > 0.5)
+    joblib.dump(model, tmp_path / "model.joblib")
+    frame[:5].to_csv(tmp_path / "rows.csv", index=False)
+    frame.to_csv(tmp_path / "train.csv", index=False)
+    result = explain(tmp_path)
+    assert result.exit_code == 2
+    first = frame["code"][0]
+    assert f"Cells of 'code' ({first!r}), 'seen' ('null') were read as numbers or missing values" in result.stderr
+    assert "give the tables as Parquet" in result.stderr

@@ -341,6 +341,27 @@ def test_a_bad_cell_does_not_make_the_column_unreadable_for_the_model():
     assert all(cell is None or isinstance(cell, int) for cell in e.counterfactual["age"][e.found])
 
 
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pd.interval_range(0, 3),
+        pd.interval_range(0.0, 3.0),
+        pd.arrays.SparseArray(pd.interval_range(0, 3).astype(object)),
+        pd.period_range("2020", periods=3),
+        pd.timedelta_range("1D", periods=3),
+    ],
+    ids=lambda cells: str(cells.dtype),
+)
+def test_a_column_of_intervals_periods_or_durations_where_training_had_numbers_is_an_error_of_its_rows(
+    explainer, cells
+):
+    e = explainer.explain(FRAME[:3].assign(income=cells))
+    assert e.status.tolist() == ["error"] * 3
+    assert "row 2 holds " in e.message[2]
+    assert "in column 'income', which is not a number" in e.message[2]
+    assert e.counterfactual.isna().all(axis=None)
+
+
 @pytest.mark.needs("xgboost")
 def test_a_category_that_the_model_refuses_does_not_cost_rows_that_do_not_hold_it():
     """The dtype of the frame names it for all rows; XGBoost refuses a column for that."""

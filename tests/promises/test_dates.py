@@ -175,6 +175,21 @@ def test_a_cell_that_is_no_date_is_an_error_of_its_row_and_texts_of_dates_are_re
     assert one.found.all()
 
 
+@pytest.mark.parametrize("kind", ["column", "cells", "text"])
+def test_dates_with_a_time_zone_are_errors_of_their_rows_where_training_had_none(kind):
+    explainer = CounterfactualExplainer(model).fit(PLAIN)
+    dates = PLAIN["signed"][:3].dt.tz_localize("Europe/Berlin")
+    dates = {"column": dates, "cells": dates.astype(object), "text": dates.map(str)}[kind]
+    e = explainer.explain(PLAIN[:3].assign(signed=dates))
+    assert e.status.tolist() == ["error"] * 3
+    assert e.counterfactual["signed"].isna().all()
+    assert "row 2 holds " in e.message[2]
+    assert "in column 'signed'; expected a date without a time zone" in e.message[2]
+    assert ("remove it by .dt.tz_localize(None)" in e.message[2]) is (kind != "text")
+    with pytest.raises(ConfigError, match="holds dates without a time zone"):
+        explainer.explain(PLAIN[:3], features=Features(ranges={"signed": ("2025-01-01T00:00Z", "2026-01-01")}))
+
+
 @pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
 def test_a_model_that_wants_dates_gets_dates_for_texts_of_dates(zone):
     train = PLAIN.assign(signed=PLAIN["signed"].dt.tz_localize(zone))
@@ -297,3 +312,136 @@ def test_whole_hours_over_a_change_of_the_clock_stay_whole():
     assert e.found.all()
     assert (late(e.counterfactual).argmax(axis=1) == e.counterfactual_class).all()
     assert set(e.counterfactual["signed"].dt.second) == {0}
+
+
+# Dates in another form than in training: the model gets them as it knows them, the user as they were
+
+
+BERLIN = PLAIN.assign(signed=PLAIN["signed"].dt.tz_localize("Europe/Berlin"))
+
+
+def in_berlin(rows):
+    """Refuses dates in any other form."""
+    signed = rows["signed"] if isinstance(rows, pd.DataFrame) else rows["signed"].to_pandas()
+    days = (signed - CUT.tz_localize("Europe/Berlin")) / pd.Timedelta(days=1)
+    score = np.asarray(days, dtype=float) / 200 + np.asarray(rows["income"], dtype=float)
+    return np.column_stack([1 / (1 + np.exp(score)), 1 / (1 + np.exp(-score))])
+
+
+def confirmed(e, dates):
+    """Whether the model says of the answers what it said, with these dates in the form that it knows."""
+    rows = pd.DataFrame({"signed": pd.Series(dates), "income": np.asarray(e.counterfactual["income"], dtype=float)})
+    rows["signed"] = pd.to_datetime(rows["signed"]).dt.tz_localize("Europe/Berlin")
+    return bool((in_berlin(rows).argmax(axis=1) == e.counterfactual_class).all())
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    ["datetime64[us]", "datetime64[s]", pytest.param("timestamp[us][pyarrow]", marks=pytest.mark.needs("pyarrow"))],
+)
+def test_dates_without_a_time_zone_are_read_in_that_of_the_column_and_come_back_without(dtype):
+    rows = PLAIN[:20].astype({"signed": dtype})
+    e = CounterfactualExplainer(in_berlin, features=Features(vary="signed")).fit(BERLIN).explain(rows)
+    expected = CounterfactualExplainer(in_berlin, features=Features(vary="signed")).fit(BERLIN).explain(BERLIN[:20])
+    assert e.found.tolist() == expected.found.tolist()
+    assert e.found.sum() > 10
+    changed = e.counterfactual["signed"]
+    assert changed.dtype == dtype
+    wanted = expected.counterfactual["signed"].dt.tz_localize(None)
+    assert pd.to_datetime(changed[e.found].astype(object)).tolist() == wanted[e.found].tolist()
+
+
+@pytest.mark.parametrize("library", ["polars", pytest.param("pyarrow", marks=pytest.mark.needs("pyarrow"))])
+@pytest.mark.parametrize("fitted", ["pandas", "polars"])
+def test_dates_without_a_time_zone_in_other_frames_come_back_in_them(library, fitted):
+    polars = pytest.importorskip("polars")
+    rows, train = in_library(PLAIN[:20], library, date=False), BERLIN
+    if fitted == "polars":
+        train = in_library(PLAIN, "polars", date=False)
+        train = train.with_columns(polars.col("signed").dt.replace_time_zone("Europe/Berlin"))
+    e = CounterfactualExplainer(in_berlin).fit(train).explain(rows)
+    assert e.found.all()
+    assert e.counterfactual[:0].equals(rows[:0])  # the types of the columns
+    column = e.counterfactual["signed"]
+    assert confirmed(e, column.to_list() if library == "polars" else column.to_pylist())
+
+
+def test_an_hour_that_the_clock_shows_twice_or_never_is_read():
+    rows = PLAIN[:2].assign(signed=pd.to_datetime(["2024-10-27 02:30", "2024-03-31 02:30"]))
+    explainer = CounterfactualExplainer(in_berlin, features=Features(vary="income")).fit(BERLIN)
+    for dates in (rows["signed"], rows["signed"].astype(str)):
+        e = explainer.explain(rows.assign(signed=dates))
+        assert e.found.all(), e.message
+        assert e.counterfactual["signed"].tolist() == dates.tolist()
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%m/%d/%Y", "%Y%m%d"])
+@pytest.mark.parametrize("train", [PLAIN, BERLIN], ids=["naive", "Berlin"])
+def test_dates_that_are_text_come_back_as_text_of_the_same_form(form, train):
+    rows = PLAIN[:20].assign(signed=PLAIN["signed"][:20].dt.strftime(form))
+    rows.loc[3, "signed"] = None
+    asked = in_berlin if train is BERLIN else dated
+    e = CounterfactualExplainer(asked, features=Features(vary="signed")).fit(train).explain(rows)
+    changed = e.counterfactual["signed"][e.found]
+    assert (changed != rows["signed"][e.found]).sum() > 5
+    assert changed.dtype == rows["signed"].dtype
+    assert pd.to_datetime(changed, format=form).dt.strftime(form).equals(changed)
+    again = train[:20].assign(signed=pd.to_datetime(changed, format=form).dt.tz_localize(train["signed"].dt.tz))
+    assert (asked(again[e.found]).argmax(axis=1) == e.counterfactual_class[e.found]).all()
+
+
+def dated(rows):
+    """Refuses text."""
+    score = ((rows["signed"] - CUT) / pd.Timedelta(days=200)).to_numpy() + rows["income"].to_numpy()
+    return np.column_stack([1 / (1 + np.exp(score)), 1 / (1 + np.exp(-score))])
+
+
+def test_text_with_a_time_zone_keeps_one():
+    rows = BERLIN[:20].assign(signed=BERLIN["signed"][:20].map(pd.Timestamp.isoformat))
+    e = CounterfactualExplainer(in_berlin, features=Features(vary="signed")).fit(BERLIN).explain(rows)
+    changed = e.counterfactual["signed"][e.found]
+    assert (changed != rows["signed"][e.found]).any()
+    assert changed.str.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:00:00\+0[12]:00").all()
+
+
+@pytest.mark.parametrize("train", [PLAIN, BERLIN], ids=["naive", "Berlin"])
+def test_dates_of_python_come_back_as_dates_of_python(train):
+    rows = PLAIN[:20].assign(signed=PLAIN["signed"][:20].dt.date)
+    asked = in_berlin if train is BERLIN else dated
+    e = CounterfactualExplainer(asked, features=Features(vary="signed")).fit(train).explain(rows)
+    changed = e.counterfactual["signed"][e.found]
+    assert (changed != rows["signed"][e.found]).any()
+    assert {type(cell) for cell in changed} == {dt.date}
+
+
+def test_text_and_dates_get_a_time_of_day_where_the_answer_has_one():
+    hours = BERLIN.assign(signed=BERLIN["signed"] + pd.to_timedelta(RNG.integers(0, 24, N), unit="h"))
+    explainer = CounterfactualExplainer(in_berlin, features=Features(vary="signed")).fit(hours)
+    for dates in (PLAIN["signed"][:20].dt.strftime("%Y-%m-%d"), PLAIN["signed"][:20].dt.date):
+        e = explainer.explain(PLAIN[:20].assign(signed=dates))
+        changed = e.counterfactual["signed"][e.found]
+        days = [pd.Timestamp(cell) for cell in changed]
+        assert any(day != day.normalize() for day in days)
+        assert confirmed(e[e.found], days)
+
+
+def test_a_missing_date_beside_text_is_filled_as_text():
+    rows = PLAIN[:8].assign(signed=PLAIN["signed"][:8].dt.strftime("%Y%m%d"))
+    rows.loc[0, "signed"], rows.loc[1:4, "signed"] = "soon", None
+
+    def filled(frame):
+        return in_berlin(frame.assign(signed=frame["signed"].fillna(CUT.tz_localize("Europe/Berlin"))))
+
+    e = CounterfactualExplainer(filled, features=Features(vary="signed")).fit(BERLIN).explain(rows)
+    assert e.status[0] == "error"
+    changed = e.counterfactual["signed"][1:5][e.found[1:5]]
+    assert changed.notna().any()
+    assert changed.dropna().str.fullmatch("[0-9]{8}").all()
+
+
+def test_dates_finer_than_those_of_training_keep_what_they_are():
+    train = BERLIN.astype({"signed": "datetime64[s, Europe/Berlin]"})
+    rows = PLAIN[:8].assign(signed=PLAIN["signed"][:8] + pd.Timedelta(milliseconds=5))
+    e = CounterfactualExplainer(in_berlin, features=Features(vary="income")).fit(train).explain(rows)
+    assert e.found.all(), e.message
+    assert e.counterfactual["signed"].equals(rows["signed"])

@@ -86,6 +86,7 @@ REFUSED = {
     "complex numbers": (lambda x: probabilities(x) + 0j, "complex128"),
     "rows of different length": (lambda x: [[0.5] * (1 + i % 2) for i in range(len(x))], "list"),
     "logits": (logits, r"for row \d+ of the training data; expected probabilities.*softmax"),
+    "nothing but NaN": (lambda x: probabilities(x) * np.nan, "for row 0 of the training data.*Look for missing values"),
     "percentages": (lambda x: 100 * probabilities(x), r"for row 0 of the training data.*percentages by 100"),
 }
 
@@ -174,7 +175,7 @@ def test_outputs_of_torch_modules_in_the_manner_of_hugging_face_are_understood(h
 
 @torch_only
 @pytest.mark.parametrize("around", ["no_grad", "inference_mode", "inside"])
-def test_a_torch_module_without_gradients_is_explained_on_tables(around):
+def test_a_torch_module_without_gradients_is_explained_on_tables(around, caplog):
     import torch
 
     model = torch_module(torch.no_grad()(lambda z: z.softmax(dim=1)) if around == "inside" else lambda z: z)
@@ -182,9 +183,10 @@ def test_a_torch_module_without_gradients_is_explained_on_tables(around):
         forward = model.forward
         model.forward = torch.no_grad()(forward)
     context = torch.inference_mode if around == "inference_mode" else torch.no_grad
-    with context():
+    with context(), caplog.at_level(logging.WARNING):
         e = CounterfactualExplainer(model).fit(X).explain(ROWS)
     assert e.found.all()
+    assert ".." not in caplog.text
 
 
 @torch_only
