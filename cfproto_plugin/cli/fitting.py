@@ -13,7 +13,7 @@ import click
 
 from cfproto_plugin.cli import rules as rule_files
 from cfproto_plugin.cli.models import feature_names, load_model, one_paragraph, reason
-from cfproto_plugin.cli.tables import is_text, read_otherwise, read_table, select, without
+from cfproto_plugin.cli.tables import is_text, read_otherwise, read_table, select, with_dates, without
 from cfproto_plugin.config import PRESETS
 from cfproto_plugin.errors import CfprotoError, InputError, ModelError
 from cfproto_plugin.plugins import Adapted, adapted
@@ -81,6 +81,9 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         "COLUMN,...",
         "Numbers without an order; text is found by itself. A text column named here gets the pandas dtype category, "
         "for models trained on it; auto names all text columns.",
+    ),
+    several(
+        "--dates", "dates", "COLUMN,...", "Dates, which a CSV holds as text; in Parquet they are found by themselves."
     ),
     several("--class-names", "class_names", "LABEL=NAME,...", "What texts and reports call the classes."),
     click.option("--rules", type=FILE, help="A TOML file of rules and settings; flags add to it and win."),
@@ -154,7 +157,7 @@ def fitted(given: Mapping[str, Any]) -> tuple[CounterfactualExplainer, Any]:
 
 def _tables(given: Mapping[str, Any], model: Any, made: Adapted) -> tuple[Any, Any]:
     """Both tables with the columns of the model or, if it does not name them, of the training table."""
-    train = read_table(given["train"])
+    train = with_dates(read_table(given["train"]), given["dates"], given["train"])
     others = [read_table(given["rows"], like=train)] if given["rows"] is not None else []
     train, *others = without([train, *others], given["drop"])
     names = feature_names(model, made, list(train.columns))

@@ -77,6 +77,19 @@ def _with_numbers(table: Any, like: Any) -> Any:
     return table
 
 
+def with_dates(table: Any, named: Sequence[str], path: Path) -> Any:
+    """The table with columns of text as dates; rows may hold their dates as text, which comes back as text."""
+    pandas, names = load_pandas(), column_names(named, list(table.columns))
+    for name in names:
+        if name not in table.columns:
+            raise InputError(f"--dates {name}: {path} has no such column.{did_you_mean(name, table.columns)}")
+        try:
+            table[name] = pandas.to_datetime(table[name])
+        except (ValueError, TypeError) as error:
+            raise InputError(f"--dates {name}: a cell of {path} is no date: {reason(error)}") from error
+    return table
+
+
 def read_otherwise(path: Path, table: Any) -> str:
     """For errors: the columns of a CSV with cells that may have been text, such as 007 or NA; "" if there are none."""
     if path.name.lower().endswith(".parquet"):
