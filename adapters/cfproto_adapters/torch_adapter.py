@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cfproto_adapters.files import TORCH
+from cfproto_adapters.torch_parts.backward import gradient_of
 from cfproto_plugin import AdapterSpec, hookimpl
 from cfproto_plugin.errors import ModelError
 from cfproto_plugin.helpers import Meaning, NetworkAdapter, Output, logits_of
@@ -83,6 +84,7 @@ class TorchNetwork:
         self._model = model
         self._taken: dict[tuple[str, Any], Any] = {}  # dtype of the question, by those of rows and parameters
         self._sessions, self._settled = 0, None  # type: tuple[int, _Settled | None]
+        self._works_in_place = False
         self.name = type(model).__name__
 
     def __getstate__(self) -> dict[str, Any]:
@@ -146,7 +148,7 @@ class TorchNetwork:
             seed = _moved(seed, scores.device, scores.dtype)
             # Evaluation mode again: a module that saves memory by checkpoints runs its forward pass again.
             with _gradients(), self._evaluation(modules):
-                (gradient,) = torch.autograd.grad(scores, leaf, seed, retain_graph=True, allow_unused=True)
+                gradient = gradient_of(scores, leaf, seed)
             if gradient is None:
                 raise self._no_gradient()
             return _to_numpy(gradient).astype(dtype, copy=False)
@@ -196,25 +198,33 @@ class TorchNetwork:
     def _scores(self, x: Array, *, graph: bool = False) -> tuple[Any, Any, list[Any]]:
         """The input, the scores, and the modules found in training mode; graph: the input is a leaf of theirs.
 
-        The model gets a copy of a leaf: it may work in place, which a leaf forbids. The first dtype that it takes is
-        remembered: asked in another, it could say another class.
+        The first dtype that the model takes is remembered: asked in another, it could say another class. A model that
+        works in place, which a leaf forbids, gets a copy of it from then on.
         """
         import torch
 
         first, x = self._first(), np.asarray(x)  # rows may be a frame
         key = x.dtype.str, None if first is None else first.dtype
         known, failure = self._taken.get(key), None
-        for dtype in _dtypes(x, key[1]) if known is None else [known]:
+        dtypes = _dtypes(x, key[1]) if known is None else [known]
+        while dtypes:
+            copied = graph and self._works_in_place
             try:
-                rows = _placed(x, dtype, first)
+                rows = _placed(x, dtypes[0], first)
+                if graph:
+                    rows.requires_grad_()
                 with self._evaluation() as switched:
-                    scores = one_tensor(self._call(rows.requires_grad_().clone() if graph else rows))
+                    scores = one_tensor(self._call(rows.clone() if copied else rows))
             except Exception as error:  # noqa: BLE001 whatever the model raises
-                failure = error
+                if graph and not copied and "leaf Variable" in str(error):
+                    self._works_in_place = True
+                else:
+                    failure = error
+                    dtypes = dtypes[1:]
                 continue
             if not isinstance(scores, torch.Tensor) or not scores.is_floating_point():
                 raise self._no_scores(scores)
-            self._taken[key] = dtype
+            self._taken[key] = dtypes[0]
             return rows, scores, switched
         raise ModelError(
             f"{self.name} failed on rows of shape {x.shape}: {type(failure).__name__}: {failure}\n"
@@ -276,6 +286,8 @@ def _moved(tensor: Any, device: Any, dtype: Any) -> Any:
 
 def one_tensor(output: Any) -> Any:
     """The scores in what a module returned: its `logits`, as Hugging Face has them, or the first of a tuple or list."""
+    if hasattr(output, "is_floating_point"):  # a tensor
+        return output
     logits = logits_of(output)
     if logits is not None:
         return logits
