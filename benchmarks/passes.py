@@ -11,6 +11,9 @@ A small `Sequential` of stock layers has its gradients computed in NumPy, which 
 passes or less, and so has a module whose forward method is made of such layers and of sums, products, concatenations
 and slices, such as residual connections. Any other module, such as one with attention or with a function that is not
 known, is asked itself at every step.
+
+The bare passes have a backward pass for every step. The search needs none at a step at which every row is in its class:
+a fifth to a third of them here.
 """
 
 from __future__ import annotations

@@ -17,6 +17,8 @@ from scipy.special import expit, log_expit, ndtr
 from cfproto_plugin.helpers import softmax
 from cfproto_plugin.protocols import Array, Pullback
 
+_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
+
 
 class Stage(Protocol):
     """One step of a chain."""
@@ -173,6 +175,38 @@ class Silu:
 
     def pull(self, g: Array, x: Array, y: Array) -> Array:
         return np.asarray(g * (expit(x) * (1 + x - y)))
+
+
+class Selu:
+    """y = s x where x > 0, else s a (exp(x) - 1), with the two constants of self-normalising networks."""
+
+    def __call__(self, x: Array) -> Array:
+        return _SELU_SCALE * np.where(x > 0, x, _SELU_ALPHA * np.expm1(np.minimum(x, 0)))
+
+    def pull(self, g: Array, x: Array, y: Array) -> Array:  # noqa: ARG002
+        return np.asarray(_SELU_SCALE * np.where(x > 0, g, g * _SELU_ALPHA * np.exp(np.minimum(x, 0))))
+
+
+@dataclass(frozen=True)
+class Clamp:
+    """y = x between low and high, arrays (); dy/dx = 1 there, at the ends too."""
+
+    low: Array
+    high: Array
+
+    def __call__(self, x: Array) -> Array:
+        return np.asarray(np.minimum(np.maximum(x, self.low), self.high))
+
+    def pull(self, g: Array, x: Array, y: Array) -> Array:  # noqa: ARG002
+        return g * ((x >= self.low) & (x <= self.high))
+
+
+@dataclass(frozen=True)
+class HardTanh(Clamp):
+    """Likewise, but dy/dx = 0 at the ends."""
+
+    def pull(self, g: Array, x: Array, y: Array) -> Array:  # noqa: ARG002
+        return g * ((x > self.low) & (x < self.high))
 
 
 @dataclass(frozen=True)

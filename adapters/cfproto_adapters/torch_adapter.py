@@ -6,13 +6,14 @@ import itertools
 import threading
 import weakref
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cfproto_adapters.files import TORCH
+from cfproto_adapters.torch_parts.backward import gradient_of
 from cfproto_plugin import AdapterSpec, hookimpl
 from cfproto_plugin.errors import ModelError
 from cfproto_plugin.helpers import Meaning, NetworkAdapter, Output, logits_of
@@ -84,6 +85,7 @@ class TorchNetwork:
         self._model = model
         self._taken: dict[tuple[str, Any], Any] = {}  # dtype of the question, by those of rows and parameters
         self._sessions, self._settled = 0, None  # type: tuple[int, _Settled | None]
+        self._works_in_place = False
         self.name = type(model).__name__
 
     def __getstate__(self) -> dict[str, Any]:
@@ -108,7 +110,7 @@ class TorchNetwork:
     def forward(self, x: Array) -> Array:
         import torch
 
-        with torch.inference_mode(False), torch.no_grad():
+        with torch.inference_mode(False), torch.no_grad(), self._evaluation():
             return _to_numpy(self._scores(x)[1])
 
     def vjp(self, x: Array) -> tuple[Array, Pullback]:
@@ -136,18 +138,18 @@ class TorchNetwork:
         """The same by autograd."""
         import torch
 
-        leaf, scores, modules = self._graph(x)
+        with self._recording() as switched:
+            leaf, scores = self._scores(x, graph=True)
         if not scores.requires_grad:
             raise self._no_gradient()
         raw = _to_numpy(scores)
         dtype = x.dtype if x.dtype.kind == "f" else raw.dtype
 
         def pullback(cotangent: Array) -> Array:
-            seed = torch.from_numpy(np.array(cotangent, dtype=raw.dtype, order="C"))
-            seed = _moved(seed, scores.device, scores.dtype)
+            seed = _moved(torch.from_numpy(np.array(cotangent, dtype=raw.dtype, order="C")), scores.dtype, scores)
             # Evaluation mode again: a module that saves memory by checkpoints runs its forward pass again.
-            with _gradients(), self._evaluation(modules):
-                (gradient,) = torch.autograd.grad(scores, leaf, seed, retain_graph=True, allow_unused=True)
+            with self._recording(switched):
+                gradient = gradient_of(scores, leaf, seed)
             if gradient is None:
                 raise self._no_gradient()
             return _to_numpy(gradient).astype(dtype, copy=False)
@@ -155,7 +157,8 @@ class TorchNetwork:
         return raw, pullback
 
     def ending(self, x: Array) -> Meaning | None:
-        node = self._graph(x)[1].grad_fn
+        with self._recording():
+            node = self._scores(x, graph=True)[1].grad_fn
         while node is not None and _operation(node) in PASSING:
             node = node.next_functions[0][0]
         return None if node is None else MEANINGS.get(_operation(node))
@@ -168,10 +171,14 @@ class TorchNetwork:
         modules: Iterable[Any] = self._model.modules()
         return modules
 
-    def _graph(self, x: Array) -> tuple[Any, Any, list[Any]]:
-        """The input as a leaf, the scores, and the modules found in training mode."""
-        with _gradients():
-            return self._scores(x, graph=True)
+    def _recording(self, modules: Iterable[Any] | None = None) -> AbstractContextManager[list[Any]]:
+        """Gradients and evaluation mode inside, whatever the caller switched off."""
+        import torch
+
+        evaluating = self._evaluation(modules)
+        if torch.is_grad_enabled() and not torch.is_inference_mode_enabled():
+            return evaluating
+        return _with_gradients(evaluating)
 
     def _evaluation(self, modules: Iterable[Any] | None = None) -> AbstractContextManager[list[Any]]:
         """Evaluation mode of the modules, by default all; there is nothing to do in a session that nobody disturbs."""
@@ -194,29 +201,36 @@ class TorchNetwork:
             )
         return first
 
-    def _scores(self, x: Array, *, graph: bool = False) -> tuple[Any, Any, list[Any]]:
-        """The input, the scores, and the modules found in training mode; graph: the input is a leaf of theirs.
+    def _scores(self, x: Array, *, graph: bool = False) -> tuple[Any, Any]:
+        """The input and the scores, in evaluation mode; graph: the input is a leaf of theirs.
 
-        The model gets a copy of a leaf: it may work in place, which a leaf forbids. The first dtype that it takes is
-        remembered: asked in another, it could say another class.
+        The first dtype that the model takes is remembered: asked in another, it could say another class. A model that
+        works in place, which a leaf forbids, gets a copy of it from then on.
         """
         import torch
 
         first, x = self._first(), np.asarray(x)  # rows may be a frame
         key = x.dtype.str, None if first is None else first.dtype
         known, failure = self._taken.get(key), None
-        for dtype in _dtypes(x, key[1]) if known is None else [known]:
+        dtypes = _dtypes(x, key[1]) if known is None else [known]
+        while dtypes:
+            copied = graph and self._works_in_place
             try:
-                rows = _placed(x, dtype, first)
-                with self._evaluation() as switched:
-                    scores = one_tensor(self._call(rows.requires_grad_().clone() if graph else rows))
+                rows = _placed(x, dtypes[0], first)
+                if graph:
+                    rows.requires_grad_()
+                scores = one_tensor(self._call(rows.clone() if copied else rows))
             except Exception as error:  # noqa: BLE001 whatever the model raises
-                failure = error
+                if graph and not copied and "leaf Variable" in str(error):
+                    self._works_in_place = True
+                else:
+                    failure = error
+                    dtypes = dtypes[1:]
                 continue
             if not isinstance(scores, torch.Tensor) or not scores.is_floating_point():
                 raise self._no_scores(scores)
-            self._taken[key] = dtype
-            return rows, scores, switched
+            self._taken[key] = dtypes[0]
+            return rows, scores
         raise ModelError(
             f"{self.name} failed on rows of shape {x.shape}: {type(failure).__name__}: {failure}\n"
             "  Pass rows (n, *shape) of the shape the model was trained on."
@@ -233,16 +247,13 @@ class TorchNetwork:
         )
 
 
-def _gradients() -> AbstractContextManager[object]:
-    """Gradients inside, whatever the caller switched off."""
+@contextmanager
+def _with_gradients(evaluating: AbstractContextManager[list[Any]]) -> Iterator[list[Any]]:
+    """Inside, gradients too."""
     import torch
 
-    if torch.is_grad_enabled() and not torch.is_inference_mode_enabled():
-        return nullcontext()
-    entered = ExitStack()
-    entered.enter_context(torch.inference_mode(False))
-    entered.enter_context(torch.enable_grad())
-    return entered
+    with torch.inference_mode(False), torch.enable_grad(), evaluating as switched:
+        yield switched
 
 
 def _dtypes(x: Array, own: Any) -> list[Any]:
@@ -264,16 +275,20 @@ def _placed(x: Array, dtype: Any, first: Any) -> Any:
     import torch
 
     rows = torch.from_numpy(np.array(x, dtype=np.float64 if dtype == torch.float64 else np.float32, order="C"))
-    return _moved(rows, rows.device if first is None else first.device, dtype)
+    return _moved(rows, dtype, first)
 
 
-def _moved(tensor: Any, device: Any, dtype: Any) -> Any:
-    """The tensor itself if it is there already: asking `to` takes time."""
-    return tensor if tensor.dtype == dtype and tensor.device == device else tensor.to(device, dtype)
+def _moved(tensor: Any, dtype: Any, beside: Any) -> Any:
+    """A tensor of the CPU in this dtype beside another, None for none; itself if it is there: `to` takes time."""
+    if tensor.dtype == dtype and (beside is None or beside.is_cpu):
+        return tensor
+    return tensor.to(tensor.device if beside is None else beside.device, dtype)
 
 
 def one_tensor(output: Any) -> Any:
     """The scores in what a module returned: its `logits`, as Hugging Face has them, or the first of a tuple or list."""
+    if hasattr(output, "is_floating_point"):  # a tensor
+        return output
     logits = logits_of(output)
     if logits is not None:
         return logits

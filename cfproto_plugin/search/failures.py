@@ -95,7 +95,12 @@ def _in_parts(asked: Asked, x: Array) -> tuple[Array | None, Pullback]:
 
 
 def _pulled(pull: Pullback, cotangent: Array, x: Array) -> Array:
-    """The gradient at rows x (n, *shape): zero where it is NaN or infinite, and everywhere if the pullback raises."""
+    """The gradient at rows x (n, *shape): zero where it is NaN or infinite, and everywhere if the pullback raises.
+
+    A cotangent of zeros, which every step has whose rows are all in their class, needs no backward pass.
+    """
+    if not cotangent.any():
+        return np.zeros_like(x)
     try:
         pulled = pull(cotangent)
     except ModelGoneError:

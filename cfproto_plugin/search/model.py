@@ -176,8 +176,8 @@ class SearchModel:
         return self._in_parts(len(table), some)
 
     def _labels(self, rows: Any) -> Array:
-        with self._asked(len(rows)):
-            return checked_labels(self._adapted, rows, self._n_classes)
+        labels: Array = self._ask(len(rows), checked_labels, self._adapted, rows, self._n_classes)
+        return labels
 
     def strictly(
         self, table: Array, x: Array | None = None, beside: Any = None
@@ -254,14 +254,13 @@ class SearchModel:
 
         return at
 
-    @contextmanager
-    def _asked(self, n: int) -> Iterator[None]:
-        """Around a question about n rows. A model that is gone is not asked, and one that goes is noted."""
+    def _ask(self, n: int, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The answer to a question about n rows. A model that is gone is not asked, and one that goes is noted."""
         if self.gone is not None:
             raise self.gone
         self._count(n)
         try:
-            yield
+            return function(*arguments)
         except ModelGoneError as error:
             self.gone = error
             raise
@@ -325,18 +324,10 @@ class SearchModel:
         return np.full((len(x), self.n_classes), np.nan) if proba is None else proba, pull
 
     def _vjp(self, x: Array) -> tuple[Array, Pullback]:
-        with self._asked(len(x)):
-            return checked_vjp(self._adapted, x)
+        found: tuple[Array, Pullback] = self._ask(len(x), checked_vjp, self._adapted, x)
+        return found
 
     def _call(self, rows: Any, function: Callable[[Any], Array]) -> Array:
         """Probabilities (n, k) of rows for the model; NaN in all columns where one is NaN or infinite."""
         n = len(rows)
-        if self.gone is not None:
-            raise self.gone
-        self._count(n)
-        try:
-            found = function(rows)
-        except ModelGoneError as error:
-            self.gone = error
-            raise
-        return checked_proba(found, n, self._n_classes, self._adapted)
+        return checked_proba(self._ask(n, function, rows), n, self._n_classes, self._adapted)

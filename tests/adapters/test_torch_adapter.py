@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from cfproto_adapters.torch_adapter import TorchAdapter
+from cfproto_adapters.torch_parts import backward
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
@@ -265,6 +266,51 @@ def test_rows_may_change_between_vjp_and_pullback_and_so_may_the_output():
     before = pullback(np.ones_like(scores))
     scores[:] = 0
     np.testing.assert_array_equal(pullback(np.ones_like(scores)), before)
+
+
+def test_gradients_are_those_of_autograds_public_function_to_the_bit(monkeypatch):
+    scaled = Applied(mlp(), lambda z: z * z.norm(dim=1, keepdim=True) + z[:, :1])
+    for model, x in ((mlp(), ROWS), (conv(), IMAGES), (scaled, ROWS)):
+        fast = pulled(TorchAdapter(model, output="logits"), x)
+        with monkeypatch.context() as patched:
+            patched.setattr(backward, "_engine", lambda: None)
+            np.testing.assert_array_equal(pulled(TorchAdapter(model, output="logits"), x), fast)
+    assert backward._engine() is not None
+
+
+def test_an_engine_that_takes_something_else_is_not_used(monkeypatch):
+    def refuses(*_, **__):
+        raise TypeError("run_backward takes other arguments")
+
+    monkeypatch.setattr(backward, "_run", refuses)
+    assert backward._engine.__wrapped__() is None
+
+
+def test_cotangent_of_another_shape_is_refused():
+    _, pullback = TorchAdapter(mlp(), role="transform").vjp(ROWS)
+    with pytest.raises(RuntimeError, match="Mismatch in shape"):
+        pullback(np.ones((1, 3), np.float32))
+
+
+def test_module_that_works_in_place_is_asked_once_more_and_then_given_copies():
+    seen = []
+
+    class InPlace(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = mlp()
+
+        def forward(self, x):
+            seen.append(x.is_leaf)
+            with torch.no_grad():
+                x.add_(1)
+            return self.model(x.mul_(2))
+
+    adapter = TorchAdapter(InPlace(), output="logits")
+    expected = pulled(TorchAdapter(mlp(), output="logits"), 2 * (ROWS.astype(np.float32) + 1))
+    for _ in range(2):
+        np.testing.assert_allclose(pulled(adapter, ROWS.astype(np.float32)), 2 * expected, rtol=1e-5)
+    assert seen == [True, False, False]
 
 
 @pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])

@@ -204,6 +204,11 @@ def with_smooth_functions(self, x):
     return self.b(F.silu(h) + F.relu(h))
 
 
+def with_bounded_functions(self, x):
+    h = 2 * self.a(x) - torch.selu(self.a(x)) + F.hardtanh(self.a(x), -0.3, 0.4)
+    return self.b(h.clamp(min=-1).clamp(max=2) + F.relu6(9 * self.a(x)) + torch.clamp(h, 0.0, 0.5))
+
+
 def with_smooth_layers(self, x):
     h = self.a(x)
     return self.b(h + self.smooth(h))
@@ -236,10 +241,11 @@ def readable():
     layers = [nn.Linear(4, 6), nn.BatchNorm1d(6), nn.LeakyReLU(), nn.Dropout(0.5), nn.Flatten(), nn.Linear(6, 3)]
     joins = [several_residuals, concatenated, gated, highway, weighed_by_one_column, sliced, with_numbers]
     joins += [residual, residual_in_place, scaled, earlier, in_place_between, summed_with_itself, none_asked_for]
-    joins += [with_smooth_functions, with_smooth_layers]
+    joins += [with_smooth_functions, with_smooth_layers, with_bounded_functions]
     plain_norm = nn.LayerNorm(6, elementwise_affine=False)
     smooth = nn.Sequential(nn.LayerNorm(6), nn.GELU(), plain_norm, nn.SiLU(), nn.ELU(0.5))
     smooth[0].weight.data.uniform_(-2, 2)
+    bounded = [nn.Linear(4, 6), nn.ReLU6(), nn.SELU(), nn.Linear(6, 6), nn.Hardtanh(-0.2, 0.4, inplace=True)]
     parts = {"square": nn.Linear(6, 6), "wide": nn.Linear(16, 3), "small": nn.Linear(3, 3), "one": nn.Linear(6, 1)}
     parts |= {"act": nn.ReLU(inplace=True), "smooth": smooth}
     weighted = module(standardised, gain=nn.Parameter(torch.rand(6)), offset=nn.Parameter(torch.rand(1, 6)))
@@ -271,6 +277,7 @@ def readable():
         "number of axes": module(with_ndim),
         "own in Sequential": nn.Sequential(nn.Linear(4, 3), inner),
         "layers": nn.Sequential(*layers, nn.LogSoftmax(dim=1)),
+        "bounded layers": nn.Sequential(*bounded, nn.Linear(6, 3)),
     }
 
 

@@ -15,9 +15,11 @@ import numpy as np
 
 from cfproto_adapters.numpy_chain import (
     Chain,
+    Clamp,
     Dense,
     Elu,
     Gelu,
+    HardTanh,
     LeakyRelu,
     Logistic,
     LogSoftmax,
@@ -25,6 +27,7 @@ from cfproto_adapters.numpy_chain import (
     NormaliseRows,
     Relu,
     Scale,
+    Selu,
     Silu,
     Softmax,
     Stage,
@@ -70,10 +73,10 @@ class DenseNetwork:
 def dense_network(model: Any, columns: int) -> DenseNetwork | None:
     """The module as a graph that reads its weights where they are; None if there is any doubt about what it computes.
 
-    columns: of the rows. Any Sequential or forward method made of Linear, ReLU, LeakyReLU, ELU, GELU, SiLU, Tanh,
-    Sigmoid, BatchNorm1d, LayerNorm, Softmax and LogSoftmax over the columns, Dropout, Flatten and Identity, as layers
-    or (but the norms) as functions, and of sums, differences and products of rows with rows, numbers, parameters or
-    buffers, concatenations and slices of columns.
+    columns: of the rows. Any Sequential or forward method made of Linear, ReLU, ReLU6, LeakyReLU, ELU, SELU, GELU,
+    SiLU, Hardtanh, Tanh, Sigmoid, BatchNorm1d, LayerNorm, Softmax and LogSoftmax over the columns, Dropout,
+    Flatten and Identity, as layers or (but the norms) as functions, of clamp, and of sums, differences and products of
+    rows with rows, numbers, parameters or buffers, concatenations and slices of columns.
     """
     if _is_watched() or not _is_unpatched():
         return None
@@ -168,6 +171,9 @@ def _stage(step: Step) -> Stage | Join | None:
         "leaky_relu": _leaky,
         "elu": _elu,
         "gelu": _gelu,
+        "selu": Selu,
+        "clamp": lambda low, high: Clamp(*_ends(low, high)),
+        "hardtanh": lambda low, high: HardTanh(*_ends(low, high)),
         "scale": _scale,
         "columns": Columns,
         "add": Add,
@@ -181,7 +187,7 @@ def _layer(layer: Any) -> Stage | None:
     import torch
 
     nn = torch.nn
-    simple: dict[type, type[Stage]] = {nn.ReLU: Relu, nn.Tanh: Tanh, nn.Sigmoid: Logistic, nn.SiLU: Silu}
+    simple: dict[type, type[Stage]] = {nn.ReLU: Relu, nn.Tanh: Tanh, nn.Sigmoid: Logistic, nn.SiLU: Silu, nn.SELU: Selu}
     over_columns: dict[type, type[Stage]] = {nn.Softmax: Softmax, nn.LogSoftmax: LogSoftmax}
     weighted: dict[type, Callable[[Any], Stage]] = {
         nn.Linear: _dense,
@@ -190,6 +196,8 @@ def _layer(layer: Any) -> Stage | None:
         nn.LeakyReLU: lambda found: _leaky(found.negative_slope),
         nn.ELU: lambda found: _elu(found.alpha),
         nn.GELU: lambda found: _gelu(found.approximate),
+        nn.Hardtanh: lambda found: HardTanh(*_ends(found.min_val, found.max_val)),
+        nn.ReLU6: lambda found: HardTanh(*_ends(found.min_val, found.max_val)),
     }
     kind = type(layer)
     if is_changed(layer) or not is_stock(layer):
@@ -235,6 +243,15 @@ def _gelu(approximate: Any) -> Gelu:
     if type(approximate) is not str or approximate != "none":
         raise Unread
     return Gelu()
+
+
+def _ends(low: Any, high: Any) -> tuple[Array, Array]:
+    """The ends of an interval; where there is None it has none."""
+    if {type(low), type(high)} - {int, float, type(None)}:
+        raise Unread
+    return np.asarray(-np.inf if low is None else low, np.float64), np.asarray(
+        np.inf if high is None else high, np.float64
+    )
 
 
 def _dense(layer: Any) -> Dense:

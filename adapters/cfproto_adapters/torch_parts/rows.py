@@ -23,8 +23,8 @@ class Step(NamedTuple):
     sources: tuple[int, ...]  # what it takes: 0 is the rows, i what the i-th step gives
     layer: Any = None
     name: str = ""
-    # slope, alpha or approximation of a function; shift, divisor, factor and offset of scale, numbers, tensors or None;
-    # start, stop and step of columns
+    # slope, alpha, approximation or ends of a function; shift, divisor, factor and offset of scale, numbers, tensors or
+    # None; start, stop and step of columns
     numbers: tuple[Any, ...] = ()
 
 
@@ -275,6 +275,18 @@ def _gelu(tape: Tape, input: Any, approximate: Any = "none") -> Rows:  # noqa: A
     return tape.add([input], tape.use(input).columns, "gelu", (approximate,))
 
 
+def _clamp(tape: Tape, input: Any, min: Any = None, max: Any = None) -> Rows:  # noqa: A002
+    return tape.add([input], tape.use(input).columns, "clamp", (min, max))
+
+
+def _hardtanh(tape: Tape, input: Any, min_val: Any = -1.0, max_val: Any = 1.0, inplace: Any = False) -> Rows:  # noqa: A002
+    return tape.add([input], tape.use(input).columns, "hardtanh", (min_val, max_val), in_place=inplace)
+
+
+def _relu6(tape: Tape, input: Any, inplace: Any = False) -> Rows:  # noqa: A002
+    return _hardtanh(tape, input, 0.0, 6.0, inplace)
+
+
 def _dropout(tape: Tape, input: Any, p: Any = 0.5, training: Any = True, inplace: Any = False) -> Rows:  # noqa: A002, ARG001
     if training is not False:
         raise Unread
@@ -297,6 +309,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "leaky_relu": _leaky_relu,
     "elu": _elu,
     "gelu": _gelu,
+    "selu": _elementwise("selu"),
+    "clamp": _clamp,
+    "hardtanh": _hardtanh,
+    "relu6": _relu6,
     "dropout": _dropout,
     "flatten": _flatten,
     "add": _add,

@@ -162,7 +162,9 @@ class _Clipped:
         parts = list(self._evaluated(z))
         gradient = sum(np.clip(part.gradient, *self.clip) for part in parts)
         proba = next((part.proba for part in parts if part.proba is not None), None)
-        found = Evaluation(np.sum([part.value for part in parts], axis=0), np.asarray(gradient, dtype=z.dtype), proba)
+        found = Evaluation(
+            lambda: np.sum([part.value() for part in parts], axis=0), np.asarray(gradient, dtype=z.dtype), proba
+        )
         if self.watch is not None:
             self.watch(found)
         return found

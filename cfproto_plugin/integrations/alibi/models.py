@@ -109,7 +109,7 @@ class NumericTerm:
 
     def __call__(self, z: Array) -> Evaluation:
         value, pull = self.vjp(z.astype(np.float64))
-        return Evaluation(value[:, 0], pull(np.ones_like(value)))
+        return Evaluation(lambda: value[:, 0], pull(np.ones_like(value)))
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class NumericPrediction:
         steps = np.diag(np.broadcast_to(self.eps, proba.shape[1]))
         around = proba[:, None].astype(np.float64)
         slope = (self._loss(around + steps) - self._loss(around - steps)) / (2 * self.eps)
-        return Evaluation(self.c * self._loss(around)[:, 0], pull(self.c[:, None] * slope), proba)
+        return Evaluation(lambda: self.c * self._loss(around)[:, 0], pull(self.c[:, None] * slope), proba)
 
     def _loss(self, proba: Array) -> Array:
         """L_pred (n, m) of probabilities (n, m, k)."""

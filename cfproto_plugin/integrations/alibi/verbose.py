@@ -20,10 +20,10 @@ class Printer:
     def __call__(self, step: int, c: Array, evaluation: Evaluation) -> None:
         if step % self.every:
             return
-        gradient = evaluation.gradient
+        value, gradient = evaluation.value(), evaluation.gradient
         lines = [
             f"iteration {step}, {len(c)} rows, c from {c.min():g} to {c.max():g}",
-            f"  loss without L1: mean {evaluation.value.mean():.4g}, smallest {evaluation.value.min():.4g}",
+            f"  loss without L1: mean {value.mean():.4g}, smallest {value.min():.4g}",
             f"  gradient: from {gradient.min():.4g} to {gradient.max():.4g}, mean size {np.abs(gradient).mean():.4g}",
         ]
         tqdm.write("\n".join(lines))

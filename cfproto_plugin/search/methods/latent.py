@@ -166,5 +166,5 @@ class _Latent:
         """
         table, cost = self.judge.decode(z, row)
         if self.theta:
-            cost = cost + self.theta * np.nan_to_num(self._term(goal)(z).value)
+            cost = cost + self.theta * np.nan_to_num(self._term(goal)(z).value())
         return table, cost

@@ -5,6 +5,7 @@ Pure iteration over arrays (n, D): no model, no framework, no idea of what a cou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -56,7 +57,7 @@ def soft_threshold(z: Array, x0: Array, beta: float | Array) -> Array:
 def step(state: FistaState, gradient: Array, x0: Array, lower: Array, upper: Array, schedule: Schedule) -> FistaState:
     """u = y - lr_i clip(g);  x' = project(shrink(u));  y' = project(x' + m_i (x' - x))."""
     i = state.step
-    rate = schedule.learning_rate * float(np.sqrt(1 - i / schedule.steps))
+    rate = schedule.learning_rate * math.sqrt(1 - i / schedule.steps)
     gradient = np.minimum(np.maximum(gradient, -schedule.clip), schedule.clip)
     x = soft_threshold(state.y - rate * gradient, x0, schedule.beta)
     x = np.minimum(np.maximum(x, lower), upper)
@@ -142,4 +143,4 @@ class _Buffer:
 
 def _take(evaluation: Evaluation, rows: Array) -> Evaluation:
     proba = None if evaluation.proba is None else evaluation.proba[rows]
-    return Evaluation(evaluation.value[rows], evaluation.gradient[rows], proba)
+    return Evaluation(lambda: evaluation.value()[rows], evaluation.gradient[rows], proba)

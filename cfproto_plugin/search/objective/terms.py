@@ -6,7 +6,7 @@ Terms name no framework: they form dL/dy themselves and ask the model only to pu
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Protocol
@@ -20,7 +20,7 @@ from cfproto_plugin.search.objective.gradients import Vjp
 class Evaluation(NamedTuple):
     """A term at n points."""
 
-    value: Array  # (n,)
+    value: Callable[[], Array]  # (n,), found when somebody asks: the iteration needs the gradient alone
     gradient: Array  # (n, D)
     proba: Array | None = None  # (n, k) what the classifier said, if the term asked it
 
@@ -38,15 +38,14 @@ class Sum:
     terms: Sequence[Term]
 
     def __call__(self, z: Array) -> Evaluation:
-        first, *others = [term(z) for term in self.terms]
-        value, gradient, proba = first
-        for other in others:
-            value = value + other.value
+        found = [term(z) for term in self.terms]
+        _, gradient, proba = found[0]
+        for other in found[1:]:
             gradient = gradient + other.gradient
             proba = other.proba if proba is None else proba
         if not math.isfinite(gradient.sum()):  # a point at which a model fails stays where it is
             gradient = np.where(np.isfinite(gradient).all(axis=1, keepdims=True), gradient, 0)
-        return Evaluation(value, gradient, proba)
+        return Evaluation(lambda: np.sum([each.value() for each in found], axis=0), gradient, proba)
 
 
 @dataclass(frozen=True)
@@ -59,25 +58,23 @@ class Prediction:
     kappa: float
 
     @cached_property
-    def _sides(self) -> tuple[Array, Array, Array] | None:
-        """Of two classes of which one is allowed: the places of the other and of it, and the sign of both (n, 2)."""
+    def _pair(self) -> tuple[Array, Array, Array] | None:
+        """Of two classes of which one is allowed: the sign (n,) of the second's gap, dL/dp (n, 2) with and without it.
+
+        Both have the signs of their zeros, so that the gradient is the same to the bit whichever is taken.
+        """
         if self.allowed.shape[1] != 2 or not (self.allowed.sum(axis=1) == 1).all():  # noqa: PLR2004
             return None
-        first = 2 * np.arange(len(self.allowed))
-        return (
-            first + self.allowed[:, 0],
-            first + self.allowed[:, 1],
-            np.where(self.allowed, -1, 1).astype(self.c.dtype),
-        )
+        sign = np.where(self.allowed, -1, 1).astype(self.c.dtype)
+        return sign[:, 1], sign * self.c[:, None], sign * 0
 
     def __call__(self, z: Array) -> Evaluation:
         proba, pullback = self.vjp(z)
-        if self._sides is not None:
-            other, own, sign = self._sides
-            gap = proba.take(other) - proba.take(own)
-            cotangent = sign * np.where(gap > -self.kappa, self.c, 0)[:, None]
-            value = self.c * np.maximum(gap, -self.kappa)
-            return Evaluation(value, pullback(cotangent.astype(proba.dtype, copy=False)), proba)
+        if self._pair is not None:
+            sign, pulled, idle = self._pair
+            gap = (proba[:, 1] - proba[:, 0]) * sign.astype(proba.dtype, copy=False)
+            cotangent = np.where((gap > -self.kappa)[:, None], pulled, idle)
+            return Evaluation(lambda: self._value(gap), pullback(cotangent.astype(proba.dtype, copy=False)), proba)
         at = np.arange(len(z))
         outside = np.where(self.allowed, -np.inf, proba).argmax(axis=1)
         inside = np.where(self.allowed, proba, -np.inf).argmax(axis=1)
@@ -86,7 +83,10 @@ class Prediction:
         cotangent = np.zeros_like(proba)
         cotangent[at, outside] = weight
         cotangent[at, inside] = -weight
-        return Evaluation(self.c * np.maximum(gap, -self.kappa), pullback(cotangent), proba)
+        return Evaluation(lambda: self._value(gap), pullback(cotangent), proba)
+
+    def _value(self, gap: Array) -> Array:
+        return np.asarray(self.c * np.maximum(gap, -self.kappa))
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Probability:
         at = np.arange(len(z)), np.where(np.isnan(gap), np.inf, gap).argmin(axis=1)
         cotangent = np.zeros_like(proba)
         cotangent[at] = np.where(gap[at] > 0, self.c, 0) * np.where(proba[at] > self.high[at], 1, -1)
-        return Evaluation(self.c * np.maximum(gap[at], 0), pullback(cotangent), proba)
+        return Evaluation(lambda: self.c * np.maximum(gap[at], 0), pullback(cotangent), proba)
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Distance:
 
     def __call__(self, z: Array) -> Evaluation:
         gap = z - self.point
-        return Evaluation(self.weight * np.einsum("nd,nd->n", gap, gap), (2 * self.weight) * gap)
+        return Evaluation(lambda: self.weight * _squares(gap), (2 * self.weight) * gap)
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class LatentDistance:
     def __call__(self, z: Array) -> Evaluation:
         code, pullback = self.encoder.vjp(z.reshape(len(z), *self.shape))
         gap = code - self.prototype
-        return Evaluation(self.weight * _squares(gap), pullback((2 * self.weight) * gap).reshape(z.shape))
+        return Evaluation(lambda: self.weight * _squares(gap), pullback((2 * self.weight) * gap).reshape(z.shape))
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class Reconstruction:
         gap = x - copy.reshape(x.shape)
         pulled = pullback(gap.reshape(copy.shape).astype(copy.dtype, copy=False))
         gradient = (2 * self.weight) * (gap - pulled.reshape(x.shape))
-        return Evaluation(self.weight * _squares(gap), gradient.reshape(z.shape))
+        return Evaluation(lambda: self.weight * _squares(gap), gradient.reshape(z.shape))
 
 
 def _squares(gap: Array) -> Array:
