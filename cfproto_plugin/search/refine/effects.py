@@ -19,11 +19,11 @@ def measured(
     Moves that were not measured stay where they are, unless it is known from the splits that they do nothing.
     """
     effect, first = np.zeros(moves.cost.shape), looked_at_first(judge, moves, splits)
-    effect[first] = _effect(judge, points, active, moves, first)
+    _measure(judge, points, active, moves, first, effect)
     known = ~moves.fresh | first if splits is None else None
     if known is not None and not known.all():
         more = looked_at_next(moves, effect, known, points.cost[active])
-        effect[more] = _effect(judge, points, active, moves, more)
+        _measure(judge, points, active, moves, more, effect)
         known |= more
         values, cost = (np.where(known, part, part[..., :1]) for part in (moves.values, moves.cost))
         off = None if moves.off is None else np.where(known, moves.off, moves.off[..., :1])
@@ -31,18 +31,19 @@ def measured(
     return moves, effect, _best_single(moves, effect, points.margin[active])
 
 
-def _effect(judge: Judge, points: Points, active: Array, moves: Moves, some: Array) -> Array:
-    """What some moves (p, A, V) add to the margin of their points: one number for each."""
-    point, column, _ = some.nonzero()
-    point, value = active[point], moves.values[some]
+def _measure(judge: Judge, points: Points, active: Array, moves: Moves, some: Array, effect: Array) -> None:
+    """Write into the effect (p, A, V) what some moves (p, A, V) add to the margin of their points."""
+    at = some.ravel().nonzero()[0]
+    cell, value = at // some.shape[2], moves.values.take(at)
+    point, column = active[cell // some.shape[1]], cell % some.shape[1]
 
     def moved(part: slice) -> Array:
-        table = points.table[point[part]]
+        table = points.table.take(point[part], axis=0)
         table[np.arange(len(table)), column[part]] = value[part]
         return np.asarray(table)
 
     margin = judge.free_margin_of(moved, points.row[point])
-    return np.asarray(margin - points.margin[point])
+    effect.reshape(-1)[at] = margin - points.margin[point]
 
 
 def _best_single(moves: Moves, effect: Array, margin: Array) -> Array:

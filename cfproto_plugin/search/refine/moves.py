@@ -44,19 +44,20 @@ def moves_of(judge: Judge, points: Points, active: Array, splits: Splits | None,
     limit: (p,) a change that alone costs as much is not worth more than the current value.
     """
     row, rows, config = points.row[active], judge.task.rows, judge.task.config
-    original, current, end = rows.table[row], points.table[active], points.path_end[active]
+    original, own = rows.table.take(row, axis=0), rows.z.take(row, axis=0)
+    current, end = points.table.take(active, axis=0), points.path_end.take(active, axis=0)
     coarse = judge.task.tuning.sparing and turn == 0
     values, apart = _places(judge, original, current, end, splits, coarse=coarse)
     if coarse:
-        values = values[..., [CURRENT, ORIGINAL, 2 + (_COARSE if splits is None else _COARSE_SPLIT)]]
-    lower, upper = rows.lower[row][:, :, None], rows.upper[row][:, :, None]
+        values = values.take([CURRENT, ORIGINAL, 2 + (_COARSE if splits is None else _COARSE_SPLIT)], axis=2)
     if judge.space.rounds or not judge.space.rules.plain or np.isnan(original).any():
         values = _inside(judge, row, values, end)
     else:
+        lower, upper = (bound.take(row, axis=0)[:, :, None] for bound in (rows.lower, rows.upper))
         values = np.where((values >= lower) & (values <= upper), values, current[:, :, None])
     fresh = changed(values, current[:, :, None])
     z = judge.space.to_search(values.transpose(0, 2, 1)).transpose(0, 2, 1)
-    size = np.abs(z - rows.z[row][:, :, None])
+    size = np.abs(z - own[:, :, None])
     cost = size * (judge.task.beta + size)
     off = None
     if judge.theta or judge.measures.floors.least_typicality.least:
@@ -67,7 +68,7 @@ def moves_of(judge: Judge, points: Points, active: Array, splits: Splits | None,
         cost += config.few_changes * changed(values, original[:, :, None])
     largest_rise = judge.task.tuning.largest_rise * points.cost[active]
     fresh &= cost - cost[:, :, :1] < largest_rise[:, None, None]
-    fresh &= (cost < limit[:, None, None]) | (cost <= cost[:, :, :1])
+    fresh &= cost < np.maximum(limit[:, None, None], np.nextafter(cost[:, :, :1], np.inf))
     return Moves(values, cost, off, fresh, apart)
 
 

@@ -93,24 +93,23 @@ def _improve(judge: Judge, points: Points, active: Array, splits: Splits | None,
     if tuning.sparing and (turn or splits is None):
         pairs = best_pairs(moves.cost, effect, points.margin[active], tuning.pair_slack)
     choice = np.concatenate([*together, pairs, single], axis=1)
-    each, column = np.arange(len(active)), np.arange(choice.shape[2])
-    cost = moves.cost[each[:, None, None], column, choice].sum(axis=2)
-    point, number = _worth_trying(points, active, cost, tuning.least_gain).nonzero()
-    if not len(point):
+    at = choice + np.arange(0, moves.cost.size, moves.cost.shape[2]).reshape(len(active), 1, -1)
+    cost = moves.cost.take(at).sum(axis=2)
+    worth = _worth_trying(points, active, cost, tuning.least_gain).ravel().nonzero()[0]
+    if not len(worth):
         return active[:0]
-    margin, shortfall = np.full(cost.shape, -np.inf), np.zeros(cost.shape)
-    table = moves.values[point[:, None], column, choice[point, number]]
-    margin[point, number] = judge.margin(table, points.row[active[point]])
+    owner, at = active[worth // cost.shape[1]], at.reshape(cost.size, -1)
+    margin, shortfall = np.full(cost.size, -np.inf), np.zeros(cost.size)
+    table = moves.values.take(at[worth])
+    margin[worth] = judge.margin(table, points.row[owner])
     if judge.measures.floors.any:
-        shortfall[point, number] = _shortfall(
-            judge, points, active[point], table, cost[point, number], margin[point, number]
-        )
-    point, number = _best(points, active, cost, margin, shortfall)
-    moved = active[point]
-    points.table[moved] = moves.values[point[:, None], column, choice[point, number]]
-    points.margin[moved] = points.reach[moved] = margin[point, number]
-    points.cost[moved] = np.where(margin[point, number] > 0, cost[point, number], np.inf)
-    points.shortfall[moved] = shortfall[point, number]
+        shortfall[worth] = _shortfall(judge, points, owner, table, cost.take(worth), margin[worth])
+    best = _best(points, active, cost, margin.reshape(cost.shape), shortfall.reshape(cost.shape))
+    moved = active[best // cost.shape[1]]
+    points.table[moved] = moves.values.take(at[best])
+    points.margin[moved] = points.reach[moved] = margin[best]
+    points.cost[moved] = np.where(margin[best] > 0, cost.take(best), np.inf)
+    points.shortfall[moved] = shortfall[best]
     return moved
 
 
@@ -125,8 +124,8 @@ def _shortfall(judge: Judge, points: Points, owner: Array, table: Array, cost: A
     return found
 
 
-def _best(points: Points, active: Array, cost: Array, margin: Array, shortfall: Array) -> tuple[Array, Array]:
-    """Which points go to which of their candidates (p, m).
+def _best(points: Points, active: Array, cost: Array, margin: Array, shortfall: Array) -> Array:
+    """Which of the candidates (p, m) points go to: their places in all of them, at most one for a point.
 
     To the best valid one; an invalid point without a valid candidate moves to the one with the largest margin.
     """
@@ -138,8 +137,7 @@ def _best(points: Points, active: Array, cost: Array, margin: Array, shortfall: 
     if stuck.any():
         best = np.where(stuck, margin.argmax(axis=1), best)
         some |= stuck & (margin.max(axis=1) > points.reach[active])
-    point = some.nonzero()[0]
-    return point, best[point]
+    return (best + np.arange(0, cost.size, cost.shape[1]))[some]
 
 
 def _worth_trying(points: Points, active: Array, cost: Array, least_gain: float) -> Array:
