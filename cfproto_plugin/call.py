@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,7 +68,7 @@ class Call(NamedTuple):
         lines, todo, fitted = self.lines, self.todo, self.lines.fitted
         wanted = None if lines.intervals is None else lines.intervals.take(todo)
         least, wished = fitted.probabilities if wanted is None else (None, None)
-        task = replace(_task(lines, todo, self.rows, self.model.space), intervals=wanted, least=least, wished=wished)
+        task = _task(lines, todo, self.rows, self.model.space, intervals=wanted, least=least, wished=wished)
         return Judge(task, self.model, fitted.guide.floors, fitted.guide.plan.path_theta)
 
 
@@ -117,7 +116,8 @@ def _misses_floors(model: SearchModel, rows: Rows, lines: Lines, at: Array) -> A
     return missed
 
 
-def _task(lines: Lines, at: Array, rows: Rows, space: FeatureSpace) -> Task:
-    """What is asked of lines (m,), whose rows these are."""
+def _task(lines: Lines, at: Array, rows: Rows, space: FeatureSpace, **target: Any) -> Task:
+    """What is asked of lines (m,), whose rows these are; target: `intervals`, `least` and `wished` of the task."""
     fitted, (proba, own) = lines.fitted, (part[at] for part in lines.answer)
-    return Task(rows, lines.allowed[at], lines.group[at], own, space, fitted.config, fitted.tuning, proba=proba)
+    allowed, group, tuning = lines.allowed[at], lines.group[at], fitted.tuning
+    return Task(rows, allowed, group, own, space, fitted.config, tuning, proba=proba, **target)

@@ -53,9 +53,9 @@ class Lines:
         self.status = np.full(n, "not_found", dtype=object)
         self.message = np.full(n, "", dtype=object)
         self.how = np.full(n, None, dtype=object)
-        self.steps, self.seconds, self.distance = np.zeros(n, dtype=int), np.zeros(n), np.full(n, np.nan)
-        self.typicality, self.stability, self.objective = (np.full(n, np.nan) for _ in range(3))
-        self.lower_bound, self.gap = (np.full(n, np.nan) for _ in range(2))
+        self.steps, self.seconds = np.zeros(n, dtype=int), np.zeros(n)
+        self.distance, self.objective, self.lower_bound, self.gap = np.full((4, n), np.nan)
+        self.typicality, self.stability = np.full((2, n), np.nan)
         self.unsolved = np.ones(n, dtype=bool)
 
     def refuse(self, errors: Mapping[int, Exception]) -> None:
@@ -64,6 +64,10 @@ class Lines:
             at = self.group == row
             self.status[at], self.message[at], self.unsolved[at] = "error", str(error), False
             self.answer.label[at], self.answer.proba[at] = -1, np.nan
+
+    def found_rows(self) -> Array:
+        """The user's rows that have an answer by now."""
+        return np.unique(self.group[self.status == "found"])
 
     def settle(self, at: Array, reasons: dict[int, str], broken: Array, noise: float) -> None:
         """Rows that are in the target and keep the rules are done; rows whose rules contradict each other cannot be.

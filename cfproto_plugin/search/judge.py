@@ -36,12 +36,9 @@ def margin_of(
     """
     least = kappa + noise
     if proba.shape[1] == 2 and sure is None and not np.count_nonzero(allowed[:, 0] & allowed[:, 1]):  # noqa: PLR2004
-        margin = proba[:, 0] - proba[:, 1]  # one of the two is allowed
-        np.negative(margin, out=margin, where=~allowed[:, 0])
-        if least:
-            return np.asarray(margin - least)
-        margin[(margin == 0) & allowed[:, 0]] = _LEAST
-        return margin
+        lead = proba[:, 0] - proba[:, 1]  # one of the two is allowed
+        margin = np.where(allowed[:, 0], lead if least else np.where(lead == 0, _LEAST, lead), -lead)
+        return np.asarray(margin - least) if least else margin
     inside = np.where(allowed, proba, -np.inf).max(axis=1)
     outside = np.where(allowed, -np.inf, proba).max(axis=1)
     margin = inside - np.where(np.isinf(outside), 0, outside) - least
@@ -97,11 +94,11 @@ class Judge:
         """
         z = self.space.to_search(table)
         off = None if goal is None or not self.theta else z - self.space.to_search(goal)
-        return self._cost(z - self.task.rows.z[row], table, self.task.rows.table[row], off)
+        return self._cost(z - self.task.rows.z.take(row, axis=0), table, self.task.rows.table.take(row, axis=0), off)
 
     def distance(self, table: Array, row: Array) -> Array:
         """beta·L1 + L2 alone."""
-        return elastic_net(self.space.to_search(table) - self.task.rows.z[row], self.task.beta)
+        return elastic_net(self.space.to_search(table) - self.task.rows.z.take(row, axis=0), self.task.beta)
 
     def _cost(self, delta: Array, table: Array, original: Array, off: Array | None) -> Array:
         cost = elastic_net(delta, self.task.beta)
@@ -115,7 +112,7 @@ class Judge:
 
         Where probabilities are asked for, the classes that are allowed only lead there.
         """
-        allowed = self.task.allowed[row]
+        allowed = self.task.allowed.take(row, axis=0)
         found = allowed.argmax(axis=1)
         several = np.flatnonzero((allowed.sum(axis=1) > 1) | (self.task.intervals is not None))
         if len(several):
@@ -146,7 +143,7 @@ class Judge:
         """The margin of points that need not keep those rules."""
         if not len(table):
             return np.zeros(0)
-        x = self.task.group[row]
+        x = self.task.group.take(row)
         known = self.model.quick(table, x) if proba is None else proba
         margin = self.margin_by(known, self.model.quick_decision(table, x), row)
         if self.reached is not None:
@@ -174,7 +171,7 @@ class Judge:
         judges it. own: these are the model's own answers to points that were judged before. wish: a class must be as
         probable as is wished for, not only as it must be.
         """
-        allowed, noise = self.task.allowed[row], self.model.noise
+        allowed, noise = self.task.allowed.take(row, axis=0), self.model.noise
         lead, error = (noise.repeated, 0.0) if own else (noise.lead, noise.quick)
         if self.task.intervals is not None:  # about probabilities, whatever the model decides
             margin, _ = self.task.intervals.take(row).best(proba, self._config.kappa, lead)
@@ -195,7 +192,7 @@ class Judge:
         if self.task.intervals is not None:
             margin, slope = self.task.intervals.take(row).cotangent(proba)
             return margin, slope
-        at, allowed = np.arange(len(proba)), self.task.allowed[row]
+        at, allowed = np.arange(len(proba)), self.task.allowed.take(row, axis=0)
         inside = np.where(allowed, proba, -np.inf).argmax(axis=1)
         outside = np.where(allowed, -np.inf, proba).argmax(axis=1)
         slope = np.zeros_like(proba)
@@ -211,7 +208,7 @@ class Judge:
 
         These are relations, lists, the number of changes, and differing from the answers that the line has already.
         """
-        rules, original, others = self.space.rules, self.task.rows.table[row], self.task.others
+        rules, original, others = self.space.rules, self.task.rows.table.take(row, axis=0), self.task.others
         good = np.ones(len(table), dtype=bool) if rules.bounds_suffice else rules.permits(table, original)
         if self._config.max_changes is not None:
             good &= count_changed(table, original) <= self._config.max_changes

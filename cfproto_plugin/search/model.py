@@ -141,8 +141,8 @@ class SearchModel:
         if decision is not None:
             return decision
         proba = self.quick(table, x)
-        failed = np.isnan(proba).any(axis=1)
-        return np.where(failed, -1, np.nan_to_num(proba).argmax(axis=1))
+        failed = np.isnan(proba).any(axis=1)  # the first NaN of a row would count as its largest
+        return np.where(failed, -1, proba.argmax(axis=1))
 
     def _where_exact(self, x: Array | None) -> Array | None:
         """The user's rows (n,) if floats do not hold all that is in them: writing changes into them takes time."""

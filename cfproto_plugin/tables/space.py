@@ -39,7 +39,7 @@ class Rows(NamedTuple):
         """A subset of the rows."""
         if len(rows) == len(self.table) == 1:
             return self
-        return Rows._make([part[rows] for part in self])
+        return Rows._make([part.take(rows, axis=0) for part in self])
 
     def spread(self) -> Rows:
         """The rows (n, 1, A), for several points of each."""
@@ -148,7 +148,7 @@ class FeatureSpace:
         found: dict[int, InputError] = {}
 
         def note(cells: Array, why: str) -> None:
-            for row, at in np.argwhere(cells).tolist():
+            for row, at in zip(*(part.tolist() for part in cells.nonzero()), strict=True):
                 cell = "NaN" if np.isnan(x[row, at]) else x[row, at]
                 text = f"row {row} is {cell} in column {self.columns.describe(at)}, {why}"
                 found.setdefault(row, InputError(text, row=row, column=self.columns.attributes[at].name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,7 @@ class Splits:
         return self._equal_left is not None and self._dtype is not None
 
     def _across(self, start: Array, end: Array, below: Array, apart: Array, most: int) -> Array:
-        """The values of `across`; below, apart: (..., A) the splits below the start, and how many more below the end."""
+        """The values of `across`; below, apart: (..., A) splits below the start, and how many more below the end."""
         spread = self._spread_over(most)
         at = below[..., None] + spread.take(apart + len(spread) // 2, axis=0, mode="clip")
         beyond = self._beside.take(at, mode="clip").astype(start.dtype, copy=False)
@@ -104,9 +105,9 @@ class Splits:
         return np.where((beyond - start) * (beyond - end) <= 0, beyond, end)
 
     def _spread_over(self, most: int) -> Array:
-        """Where `most` places spread evenly over the splits between two values stand in `_beside`, from the first value.
+        """`most` places spread evenly over the splits between two values, in `_beside`, from the first of the two.
 
-        (2 · C + 1, most) for -C to C splits, C those of the column with most of them; the end for places that repeat.
+        (2·C + 1, most) for -C to C splits, C those of the column with most of them; the end for places that repeat.
         """
         if most not in self._spread:
             widest = int(np.diff(self._ends).max(initial=0))
@@ -122,8 +123,7 @@ class Splits:
 
         below: (..., A) how many splits lie below the value.
         """
-        steps, n = np.arange(most), len(self.values)
-        at = below[..., None] + np.concatenate([-1 - steps, n + steps])
+        at, n = below[..., None] + _steps(most, len(self.values)), len(self.values)
         exists = [at[..., :most] >= self._ends[:-1, None], at[..., most:] < n + self._ends[1:, None]]
         return self._beside.take(at, mode="clip").astype(dtype, copy=False), np.concatenate(exists, axis=-1)
 
@@ -132,7 +132,7 @@ class Splits:
         keys = np.empty(x.shape, dtype=complex)
         with np.errstate(over="ignore"):
             keys.real, keys.imag = np.arange(x.shape[-1]), x.astype(self._dtype or x.dtype)
-        return np.searchsorted(self._keys, keys, side="right" if self._equal_left is False else "left")
+        return self._keys.searchsorted(keys, side="right" if self._equal_left is False else "left")
 
     def _on_grid(self, grid: Grid) -> Array:
         """The sides (2, N): the nearest numbers of the grid below and above each split, as the model compares them."""
@@ -149,3 +149,9 @@ class Splits:
         sides[0, stepped] = np.where(below.any(axis=0), near[last, each], sides[0, stepped])
         sides[1, stepped] = np.where(above.any(axis=0), near[above.argmax(axis=0), each], sides[1, stepped])
         return sides
+
+
+@cache
+def _steps(most: int, n: int) -> Array:
+    """From the number of splits below a value to the sides (2·most,) of those next to it, in 2·n sides."""
+    return np.concatenate([-1 - np.arange(most), n + np.arange(most)])

@@ -61,7 +61,7 @@ class Needed(NamedTuple):
         self.label[at[final]] = label[final]
         self.margin[places] = margin[single]
         keeps = self._has_class(at[point], label[single])
-        self.reason[places] = _reasons(judge, points.take(at), versions.tables(single), point, keeps, margin[single])
+        self.reason[places] = _reasons(judge, points, versions.tables(single), at[point], keeps, margin[single])
         self._note_single(judge, points, at[final])
 
     def settle(self, judge: Judge, points: Candidates) -> None:

@@ -129,8 +129,7 @@ def _best(points: Points, active: Array, cost: Array, margin: Array, shortfall: 
 
     To the best valid one; an invalid point without a valid candidate moves to the one with the largest margin.
     """
-    valid = (margin > 0) & np.isfinite(shortfall)
-    rank = np.where(valid, cost + FAR * np.where(valid, shortfall, 0), np.inf)
+    rank = np.where(margin > 0, cost + FAR * shortfall, np.inf)
     best = rank.argmin(axis=1)
     some = rank.min(axis=1) < points.rank[active]
     stuck = np.isinf(points.cost[active]) & ~some
@@ -183,10 +182,9 @@ def best_pairs(cost: Array, effect: Array, margin: Array, slack: tuple[float, ..
 
 def _efficient(saved: Array, gain: Array) -> Array:
     """The moves (p, S) of saved and gain (p, M) than which none saves more and adds as much margin; -1 for no more."""
-    useful = (gain > 0) | (saved > 0)
-    some = np.flatnonzero(useful.any(axis=0))
-    useless = ~useful[:, some]
-    saved, gain = saved[:, some], gain[:, some]
+    some = ((gain > 0) | (saved > 0)).any(axis=0).nonzero()[0]
+    saved, gain = saved.take(some, axis=1), gain.take(some, axis=1)
+    useless = (gain <= 0) & (saved <= 0)
     saved[useless] = gain[useless] = -np.inf
     order = np.lexsort((-saved, -gain), axis=1)
     saving = saved[np.arange(len(saved))[:, None], order]
@@ -205,11 +203,11 @@ def best_together(cost: Array, effect: Array, max_changes: int | None, price_lad
     At the price s the sum over the columns of cost - s·effect is least where every column takes its own least. Prices
     run from one at which no column gives up margin to one at which every column is as cheap as it can be.
     """
-    saved, lost = cost[:, :, CURRENT, None] - cost, -effect
+    p, saved, lost = len(cost), cost[:, :, CURRENT, None] - cost, -effect
     trade = saved * lost > 0  # cheaper with less margin, or more costly with more
-    rate = np.divide(saved, lost, out=np.zeros_like(saved), where=trade)
-    high = np.maximum(rate.max(axis=(1, 2)), 1e-12)
-    low = np.minimum(np.where(trade, rate, np.inf).min(axis=(1, 2)), high)
+    rate = (saved / np.where(trade, lost, np.nan)).reshape(p, -1)
+    high = np.fmax(np.fmax.reduce(rate, axis=1), 1e-12)
+    low = np.fmin(np.fmin.reduce(rate, axis=1), high)
     price = low[:, None] * (high / low)[:, None] ** price_ladder
     price[:, 0] /= 2  # beyond the last rate at both ends
     price[:, -1] *= 2

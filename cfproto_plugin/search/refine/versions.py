@@ -59,9 +59,9 @@ class Versions:
     def tables(self, at: Array) -> Array:
         """Some of the versions: (m, A)."""
         point = self.point[at]
-        number = self.number[point]
+        number = self.number.take(point, axis=0)
         back = (number >= self.first[at, None]) & (number < self.end[at, None])
-        return np.where(back, self.original[point], self.here[point])
+        return np.where(back, self.original.take(point, axis=0), self.here.take(point, axis=0))
 
     def best(self, cost: Array) -> Array:
         """The cheapest version (m,) of every point that has one beside itself; of equals the one with fewest changes.
