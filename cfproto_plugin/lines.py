@@ -85,7 +85,7 @@ class Lines:
             if config.kappa or noise:
                 there &= margin_of(proba, allowed, config.kappa, least, noise) > 0
         done = at[there]
-        first = done[np.searchsorted(self.group, self.group[done]) == done]
+        first = done[self.group.searchsorted(self.group[done]) == done]
         self.unsolved[done] = False
         self.table[first], self.proba[first] = self.original[first], self.answer.proba[first]
         self.label[first], self.distance[first], self.objective[first] = self.answer.label[first], 0.0, 0.0
@@ -137,7 +137,7 @@ class Lines:
 
     def _is_no_further(self, line: int) -> bool:
         """Whether a line is a fallback, and the search found another answer of its row. Lines are filled in order."""
-        first = int(np.searchsorted(self.group, self.group[line]))
+        first = int(self.group.searchsorted(self.group[line]))
         return bool(self.status[line] == "fallback" and (self.status[first:line] == "found").any())
 
     def mention_strangers(self) -> None:
@@ -147,7 +147,7 @@ class Lines:
                 continue
             known = len(attribute.levels) - attribute.unknown
             strange = (self.original[:, at] >= known) & (self.status != "error")
-            for line in np.flatnonzero(strange):
+            for line in strange.nonzero()[0]:
                 value = attribute.levels[int(self.original[line, at])]
                 self.message[line] += "; " + stranger_in_words(attribute.name, value)
 

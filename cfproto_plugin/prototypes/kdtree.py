@@ -41,12 +41,12 @@ class KDTreePrototypes:
         flat = z0.reshape(len(z0), -1)
         points, classes, distances = [], [], []
         wanted = allowed[:, self.classes_].any(axis=0)
-        for at in np.flatnonzero(wanted) if wanted.any() else (0,):
+        for at in wanted.nonzero()[0] if wanted.any() else (0,):
             label, tree, items = self.classes_[at], self.trees_[at], self.points_[at]
             first = min(self.k, len(items))
             ranks = list(range(first, min(first + self.per_class, len(items) + 1)))
             distance, index = np.full((len(flat), len(ranks)), np.inf), np.zeros((len(flat), len(ranks)), dtype=int)
-            rows = np.flatnonzero(allowed[:, label])
+            rows = allowed[:, label].nonzero()[0]
             if len(rows):
                 distance[rows], index[rows] = tree.query(flat[rows], k=ranks)
             points.append(items[index].astype(flat.dtype, copy=False))

@@ -46,7 +46,7 @@ class Copies:
         which: (m, K) their numbers, if not all.
         """
         rules, steps = space.rules, self.steps if which is None else self.steps[which]
-        moved = table[:, None] + steps.astype(table.dtype)
+        moved = table[:, None] + steps.astype(table.dtype, copy=False)
         lower, upper = rules.grid.draw_in(table, np.fmin(rules.low, table), np.fmax(rules.high, table))
         moved = clip(moved, lower[:, None], upper[:, None])
         moved = rules.grid.snap(moved) if rules.grid.rounds else moved

@@ -28,7 +28,7 @@ class Typicality:
         rng = np.random.default_rng(seed)
         self.classes = {}
         for label in np.unique(labels).tolist():
-            rows = np.flatnonzero(labels == label)
+            rows = (labels == label).nonzero()[0]
             if len(rows) > MOST_ROWS:
                 rows = np.sort(rng.choice(rows, MOST_ROWS, replace=False))
             if len(rows) >= _LEAST_ROWS:
@@ -73,7 +73,7 @@ class _Class(NamedTuple):
 
     def typicality(self, z: Array) -> Array:
         isolated = self.isolated(z) * (1 - _ROUNDING)
-        more = len(self.isolation) - np.searchsorted(self.isolation, isolated)
+        more = len(self.isolation) - self.isolation.searchsorted(isolated)
         return np.asarray((1 + more) / (1 + len(self.isolation)))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.judge import Judge
-from cfproto_plugin.search.refine.moves import CURRENT, Moves, looked_at_first, looked_at_next
+from cfproto_plugin.search.refine.moves import Moves, looked_at_first, looked_at_next
 from cfproto_plugin.search.refine.points import Points
 from cfproto_plugin.tables.splits import Splits
 
@@ -51,6 +51,6 @@ def _best_single(moves: Moves, effect: Array, margin: Array) -> Array:
     valid = moves.fresh & (effect + margin[:, None, None] > 0)
     saved = np.where(valid, moves.cost[..., :1] - moves.cost, 0)
     best = saved.reshape(len(saved), -1).argmax(axis=1)
-    single = np.full((len(saved), 1, saved.shape[1]), CURRENT)
+    single = np.zeros((len(saved), 1, saved.shape[1]), dtype=np.intp)  # all CURRENT
     single[np.arange(len(saved)), 0, best // saved.shape[2]] = best % saved.shape[2]
     return single

@@ -54,8 +54,8 @@ class Needed(NamedTuple):
         at: (q,) the points of the versions. stays: (q,) bool. label, margin: (N,) of the versions, by what the model
         says of them.
         """
-        final = np.flatnonzero(stays)
-        single = np.flatnonzero((versions.end - versions.first == 1) & stays[versions.point])
+        final = stays.nonzero()[0]
+        single = ((versions.end - versions.first == 1) & stays[versions.point]).nonzero()[0]
         point = versions.point[single]
         places = at[point], versions.column[point, versions.first[single]]
         self.label[at[final]] = label[final]
@@ -70,16 +70,18 @@ class Needed(NamedTuple):
         At first growing sets of those that the margin needs least, then one more at a time.
         """
         spare = (self.reason != UNKNOWN) & (self.reason != CLASS)
+        if not spare.any():
+            return
         taken = self._taken_together(judge, points, spare)
         left = spare & ~taken
         while left.any():
-            point, column = np.nonzero(left)
+            point, column = left.nonzero()
             back = taken[point]
             back[np.arange(len(point)), column] = True
             keeps = self._keeps_class(judge, points, point, back)
             left[point[~keeps], column[~keeps]] = False
             best = np.where(left, self.margin, -np.inf).argmax(axis=1)
-            some = np.flatnonzero(left.any(axis=1))
+            some = left.any(axis=1).nonzero()[0]
             taken[some, best[some]], left[some, best[some]] = True, False
         self.reason[spare & ~taken] = CLASS
 
@@ -89,7 +91,7 @@ class Needed(NamedTuple):
         has_class = self._has_class(np.arange(len(line)), judge.task.label[line])
         most = np.where(has_class, count, np.minimum(count, changed_columns(judge, points) - 1))
         point, size = growing_sets(most)
-        rank = np.argsort(np.argsort(np.where(spare, -self.margin, np.inf), axis=1, kind="stable"), axis=1)
+        rank = np.where(spare, -self.margin, np.inf).argsort(axis=1, kind="stable").argsort(axis=1)
         keeps = self._keeps_class(judge, points, point, rank[point] < size[:, None])
         together = np.minimum(count, 1)
         np.maximum.at(together, point[keeps], size[keeps])
@@ -115,7 +117,7 @@ class Needed(NamedTuple):
         task, line = judge.task, points.row[at]
         differs = changed(points.table[at], task.rows.table[line])
         has_class = self._has_class(at, task.label[line])
-        for i in np.flatnonzero(differs.sum(axis=1) == 1):
+        for i in (differs.sum(axis=1) == 1).nonzero()[0]:
             reason = PROBABILITY if has_class[i] else CLASS
             one = line[[i]]
             if (
@@ -136,7 +138,7 @@ def _reasons(judge: Judge, points: Candidates, table: Array, point: Array, has_c
     """Why versions (m, A) of points (m,), each without one change, are no answers: (m,)."""
     row, found = points.row[point], np.full(len(point), CLASS, dtype=REASON)
     found[has_class & (margin <= 0)] = PROBABILITY
-    rest = np.flatnonzero(has_class & (margin > 0))
+    rest = (has_class & (margin > 0)).nonzero()[0]
     if not len(rest):
         return found
     table, row, point = table[rest], row[rest], point[rest]

@@ -53,7 +53,7 @@ def polish(judge: Judge, clock: Clock, starts: Candidates, splits: Splits | None
 
 def _rounds(judge: Judge, clock: Clock, points: Points, splits: Splits | None) -> None:
     tuning, waits = judge.task.tuning, np.isinf(points.cost) & (splits is not None)
-    active, late = np.flatnonzero(~waits), np.flatnonzero(waits)  # a coarse round has no moves for rows themselves
+    active, late = (~waits).nonzero()[0], waits.nonzero()[0]  # a coarse round has no moves for rows themselves
     for number in range(tuning.rounds):
         active = _best_of_row(points, active, tuning.kept[min(number, len(tuning.kept) - 1)])
         if number == 1:
@@ -77,7 +77,7 @@ def _best_of_row(points: Points, active: Array, most: int) -> Array:
         return active
     order = active[np.lexsort((points.rank[active], points.row[active]))]
     row = points.row[order]
-    return order[np.arange(len(row)) - np.searchsorted(row, row) < most]
+    return order[np.arange(len(row)) - row.searchsorted(row) < most]
 
 
 def _improve(judge: Judge, points: Points, active: Array, splits: Splits | None, turn: int, limit: Array) -> Array:
@@ -116,7 +116,7 @@ def _improve(judge: Judge, points: Points, active: Array, splits: Splits | None,
 def _shortfall(judge: Judge, points: Points, owner: Array, table: Array, cost: Array, margin: Array) -> Array:
     """By how much candidates (m, A) of points (m,) miss the wishes, asked of the cheapest valid ones of every point."""
     found = np.full(len(owner), np.inf)
-    at = np.flatnonzero(margin > 0)
+    at = (margin > 0).nonzero()[0]
     at = at[np.lexsort((cost[at], owner[at]))]
     missed = points.shortfall[owner[at]]
     below = np.where(missed > 0, missed * (1 + _ROUNDING), np.inf)
@@ -158,15 +158,14 @@ def best_pairs(cost: Array, effect: Array, margin: Array, slack: tuple[float, ..
     p, columns, places = cost.shape
     saved = (cost[:, :, CURRENT, None] - cost).reshape(p, -1)
     gain = effect.reshape(p, -1)
-    found = np.full((p, len(slack), columns), CURRENT)
+    found = np.zeros((p, len(slack), columns), dtype=np.intp)  # all CURRENT
     move = _efficient(saved, gain)
-    known = move >= 0
     if move.shape[1] < 2 or not slack:  # noqa: PLR2004 a pair
         return found
     each, column = np.arange(p)[:, None], move // places
     does, saving = gain[each, move], saved[each, move]
+    saving[move < 0] = -np.inf  # no move
     apart = column[:, :, None] != column[:, None]
-    apart &= known[:, :, None] & known[:, None]
     total = np.where(apart, saving[:, :, None] + saving[:, None], -np.inf)
     left = margin[:, None, None] + does[:, :, None] + does[:, None]
     least = np.where(margin > 0, 0.0, -np.inf)
@@ -174,7 +173,7 @@ def best_pairs(cost: Array, effect: Array, margin: Array, slack: tuple[float, ..
     possible = np.where(left[:, None] + granted >= 0, total[:, None], -np.inf).reshape(p, len(slack), -1)
     best = possible.argmax(axis=2)
     some, number = (possible.max(axis=2) > least[:, None]).nonzero()
-    for part in np.divmod(best[some, number], move.shape[1]):
+    for part in divmod(best[some, number], move.shape[1]):
         chosen = move[some, part]
         found[some, number, chosen // places] = chosen % places
     return found
@@ -188,7 +187,7 @@ def _efficient(saved: Array, gain: Array) -> Array:
     saved[useless] = gain[useless] = -np.inf
     order = np.lexsort((-saved, -gain), axis=1)
     saving = saved[np.arange(len(saved))[:, None], order]
-    more = np.isfinite(saving)
+    more = saving > -np.inf
     more[:, 1:] &= saving[:, 1:] > np.maximum.accumulate(saving, axis=1)[:, :-1]
     count = more.sum(axis=1)
     found = np.full((len(saved), int(count.max(initial=0))), -1)
@@ -216,7 +215,7 @@ def best_together(cost: Array, effect: Array, max_changes: int | None, price_lad
     choice = score.argmin(axis=3)
     if max_changes is not None:
         least = np.take_along_axis(score, choice[..., None], axis=3)[..., 0]
-        order = np.argsort(least - score[..., ORIGINAL], axis=2, kind="stable")
+        order = (least - score[..., ORIGINAL]).argsort(axis=2, kind="stable")
         kept = np.zeros(choice.shape, dtype=bool)
         np.put_along_axis(kept, order[..., :max_changes], values=True, axis=2)
         choice = np.where(kept, choice, ORIGINAL)

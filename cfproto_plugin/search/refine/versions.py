@@ -41,16 +41,16 @@ class Versions:
         The last change of a point is not taken back: that would be the row itself.
         """
         price = np.where(changed(here, original) & polished[:, None], price, np.inf)
-        column = np.argsort(price, axis=1, kind="stable")
+        column = price.argsort(axis=1, kind="stable")
         changes = np.isfinite(price).sum(axis=1)
-        one, first = np.nonzero((np.arange(here.shape[1]) < changes[:, None]) & (changes > 1)[:, None])
+        one, first = ((np.arange(here.shape[1]) < changes[:, None]) & (changes > 1)[:, None]).nonzero()
         some, size = growing_sets(np.minimum((price < UNKNOWN).sum(axis=1), changes - 1))
         each = np.arange(len(here))
         return cls(
             here,
             original,
             column,
-            np.argsort(column, axis=1),
+            column.argsort(axis=1),
             np.concatenate([each, one, some]),
             np.concatenate([0 * each, first, 0 * some]),
             np.concatenate([0 * each, first + 1, size]),
@@ -71,7 +71,7 @@ class Versions:
         q, point = len(self.here), self.point
         least = np.full(q, np.inf)
         np.minimum.at(least, point[q:], cost[q:])
-        at = q + np.flatnonzero(np.isfinite(cost[q:]) & (cost[q:] <= least[point[q:]] * (1 + _ROUNDING)))
+        at = q + (np.isfinite(cost[q:]) & (cost[q:] <= least[point[q:]] * (1 + _ROUNDING))).nonzero()[0]
         at = at[np.lexsort((self.first[at] - self.end[at], point[at]))]
         return np.asarray(at[firsts(point[at])])
 
@@ -81,7 +81,7 @@ class Versions:
         margin, cost: (N,) of the versions; the cost is infinite where one is not valid, and the change UNKNOWN.
         """
         found = np.full(self.here.shape, UNKNOWN)
-        at = np.flatnonzero((self.end - self.first == 1) & np.isfinite(cost))
+        at = ((self.end - self.first == 1) & np.isfinite(cost)).nonzero()[0]
         point = self.point[at]
         price = (margin[point] - margin[at]) / np.maximum(cost[point] - cost[at], _LEAST_SAVED)
         found[point, self.column[point, self.first[at]]] = price
@@ -94,5 +94,5 @@ def growing_sets(most: Array) -> tuple[Array, Array]:
     while sizes[-1] < most.max(initial=0):
         sizes.append(max(sizes[-1] + 1, round(sizes[-1] * _GROWTH)))
     capped = np.minimum(sizes, most[:, None])
-    point, at = np.nonzero((capped[:, 1:] > capped[:, :-1]) & (capped[:, 1:] > 1))
+    point, at = ((capped[:, 1:] > capped[:, :-1]) & (capped[:, 1:] > 1)).nonzero()
     return point, capped[point, at + 1]
