@@ -84,7 +84,14 @@ class Lines:
             there = allowed[own] & (proba[own] >= (0 if least is None else least[label])) & ~broken
             if config.kappa or noise:
                 there &= margin_of(proba, allowed, config.kappa, least, noise) > 0
-        done = at[there]
+        if there.any():
+            self._return_unchanged(at[there])
+        for i, reason in reasons.items():
+            if not there[i]:
+                self.status[at[i]], self.message[at[i]], self.unsolved[at[i]] = "infeasible", reason, False
+
+    def _return_unchanged(self, done: Array) -> None:
+        """The rows of lines (m,) are their own answers: the first line of each has it, the others have none."""
         first = done[self.group.searchsorted(self.group[done]) == done]
         self.unsolved[done] = False
         self.table[first], self.proba[first] = self.original[first], self.answer.proba[first]
@@ -92,9 +99,6 @@ class Lines:
         self.status[first], self.how[first] = "found", How("unchanged")
         self.message[done] = "already in the target: there is only the row itself"
         self.message[first] = how_in_words(How("unchanged"), label=None, n_changes=0, cost=0.0)
-        for i, reason in reasons.items():
-            if not there[i]:
-                self.status[at[i]], self.message[at[i]], self.unsolved[at[i]] = "infeasible", reason, False
 
     def fill(self, at: Array, task: Task, solved: Solved, further: Array, model: SearchModel) -> None:
         """Put in what a search found for the lines (m,); further (m,) bool: their rows have an answer already.

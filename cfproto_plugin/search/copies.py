@@ -7,6 +7,7 @@ is fitted again.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -50,5 +51,10 @@ class Copies:
         lower, upper = rules.grid.draw_in(table, np.fmin(rules.low, table), np.fmax(rules.high, table))
         moved = clip(moved, lower[:, None], upper[:, None])
         moved = rules.grid.snap(moved) if rules.grid.rounds else moved
-        still = steps == 0  # categories, and columns that never vary
+        still = self._still if which is None else self._still[which]
         return np.where(still, table[:, None], moved).astype(table.dtype, copy=False)
+
+    @cached_property
+    def _still(self) -> Array:
+        """(K, A) bool: categories, and columns that never vary."""
+        return np.asarray(self.steps == 0)

@@ -37,6 +37,7 @@ def in_place(
     settings = {"type": int(margin), "training": False, "missing": missing, "strict_shape": False, "cache_id": 0}
     settings |= {"iteration_begin": int(iterations[0]), "iteration_end": int(iterations[1])}
     how, refer = json.dumps(settings).encode(), ctypes.byref
+    lengths, floats = ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(ctypes.c_float)
 
     def predict(rows: Array) -> Array | None:
         if rows.dtype.char not in "fd" or not rows.flags.c_contiguous or not rows.size:
@@ -45,7 +46,7 @@ def in_place(
         array = (
             f'{{"data":[{place},true],"shape":[{len(rows)},{rows.shape[1]}],"typestr":"{rows.dtype.str}","version":3}}'
         )
-        shape, size, out = ctypes.POINTER(ctypes.c_uint64)(), ctypes.c_uint64(), ctypes.POINTER(ctypes.c_float)()
+        shape, size, out = lengths(), ctypes.c_uint64(), floats()
         proxy = stand_in.matrix.handle
         if function(handle, array.encode(), how, proxy, refer(shape), refer(size), refer(out)):
             return None

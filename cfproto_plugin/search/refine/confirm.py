@@ -128,7 +128,7 @@ def _look(
     stays[moved] = False
     needed.note(judge, points, versions, at, stays, label, margin)
     points.table[at[moved]], points.cost[at[moved]] = versions.tables(best), cost[best]
-    return at[moved], versions.prices(margin, cost)[moved]
+    return at[moved], versions.prices(margin, cost)[moved] if len(moved) else price[:0]
 
 
 def _ask(judge: Judge, versions: Versions, row: Array, q: int) -> tuple[Array, Answer, Array]:

@@ -62,7 +62,9 @@ class Needed(NamedTuple):
         self.margin[places] = margin[single]
         keeps = self._has_class(at[point], label[single])
         self.reason[places] = _reasons(judge, points, versions.tables(single), at[point], keeps, margin[single])
-        self._note_single(judge, points, at[final])
+        alone = np.ones(len(at), dtype=bool)
+        alone[versions.point[len(at) :]] = False  # of several changes each is a version of its own
+        self._note_single(judge, points, at[final[alone[final]]])
 
     def settle(self, judge: Judge, points: Candidates) -> None:
         """Ask which changes can be taken back together without losing the class; the others are needed for it.
@@ -114,6 +116,8 @@ class Needed(NamedTuple):
 
     def _note_single(self, judge: Judge, points: Candidates, at: Array) -> None:
         """The reason of a change that is the only one of its point, among those at (f,): what the row itself lacks."""
+        if not len(at):
+            return
         task, line = judge.task, points.row[at]
         differs = changed(points.table[at], task.rows.table[line])
         has_class = self._has_class(at, task.label[line])

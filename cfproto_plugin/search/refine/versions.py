@@ -69,6 +69,8 @@ class Versions:
         cost: (N,) of the versions, infinite where one is not valid.
         """
         q, point = len(self.here), self.point
+        if not np.isfinite(cost[q:]).any():
+            return point[:0]
         least = np.full(q, np.inf)
         np.minimum.at(least, point[q:], cost[q:])
         at = q + (np.isfinite(cost[q:]) & (cost[q:] <= least[point[q:]] * (1 + _ROUNDING))).nonzero()[0]
@@ -90,8 +92,8 @@ class Versions:
 
 def growing_sets(most: Array) -> tuple[Array, Array]:
     """Sizes 2, 3, 4, 6, 8, ... up to the most (q,) that a point may have, and that itself: points and sizes, (m,)."""
-    sizes = [1]
-    while sizes[-1] < most.max(initial=0):
+    largest, sizes = int(most.max(initial=0)), [1]
+    while sizes[-1] < largest:
         sizes.append(max(sizes[-1] + 1, round(sizes[-1] * _GROWTH)))
     capped = np.minimum(sizes, most[:, None])
     point, at = ((capped[:, 1:] > capped[:, :-1]) & (capped[:, 1:] > 1)).nonzero()
