@@ -68,7 +68,7 @@ class Given:
         if columns.frames != frame or (not frame and columns.plain and self.rows.dtype.kind not in "iufb"):
             return columns.to_model(table)
         same = columns.kind is not None and columns.kind.library == library_of(self.native)
-        made = self._written(self.native if same else self.rows, table, row, np.ones(len(row), dtype=bool))
+        made = self._written(self.native if same else self.rows, table, row)
         if not frame or same:
             return made
         return columns.native(without_strangers(columns.attributes, columns.named(made.reset_index(drop=True)), table))
@@ -86,10 +86,12 @@ class Given:
             rows = rows[list(self.order)]
         return rows.set_axis(self.order, axis=1)
 
-    def _written(self, rows: Any, table: Array, row: Array, there: Array) -> Any:
+    def _written(self, rows: Any, table: Array, row: Array, there: Array | None = None) -> Any:
         """Rows (m,) with the changed cells of a table (m, A), where `there` (m,) bool."""
         rows = take(rows, row)
-        differs = changed(table, self.table[row]) & there[:, None]
+        differs = changed(table, self.table.take(row, axis=0))
+        if there is not None:
+            differs &= there[:, None]
         if library_of(rows) is not None:
             return self._written_frame(rows, table, differs)
         if self.columns.plain and rows.dtype.kind in "iufb":

@@ -30,7 +30,7 @@ REASON = np.dtype("U11")
 
 def nothing_known(shape: tuple[int, ...]) -> Array:
     """Reasons of this shape, all unknown."""
-    return np.full(shape, UNKNOWN, dtype=REASON)
+    return np.zeros(shape, dtype=REASON)  # empty texts
 
 
 class Needed(NamedTuple):

@@ -130,13 +130,13 @@ def _best(points: Points, active: Array, cost: Array, margin: Array, shortfall: 
     To the best valid one; an invalid point without a valid candidate moves to the one with the largest margin.
     """
     rank = np.where(margin > 0, cost + FAR * shortfall, np.inf)
-    best = rank.argmin(axis=1)
-    some = rank.min(axis=1) < points.rank[active]
+    best, begin = rank.argmin(axis=1), np.arange(0, cost.size, cost.shape[1])
+    some = rank.take(begin + best) < points.rank[active]
     stuck = np.isinf(points.cost[active]) & ~some
     if stuck.any():
         best = np.where(stuck, margin.argmax(axis=1), best)
         some |= stuck & (margin.max(axis=1) > points.reach[active])
-    return (best + np.arange(0, cost.size, cost.shape[1]))[some]
+    return (begin + best)[some]
 
 
 def _worth_trying(points: Points, active: Array, cost: Array, least_gain: float) -> Array:
