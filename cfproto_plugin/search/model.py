@@ -74,6 +74,7 @@ class SearchModel:
         self._itself = False
         # scores say which class is decided for, not how probable it is
         self._guided = self.decides and adapted.scores is not None and not by_proba and ends is None
+        self.is_quick = adapted.has_quick or self._guided  # `quick` is not the model's own answer
         self._ends = ends  # of the intervals that a probability has to lie in
         self._adapted = adapted
         self._n_classes = n_classes
@@ -88,11 +89,6 @@ class SearchModel:
         if len(self.space.shape) == 1 and rows < _TABLE_ROWS:
             rows = min(_TABLE_ROWS, self._most_cells // columns)
         return max(1, rows)
-
-    @property
-    def is_quick(self) -> bool:
-        """Whether `quick` is not the model's own answer."""
-        return self._adapted.has_quick or self._guided
 
     @contextmanager
     def asking_itself(self) -> Iterator[None]:

@@ -201,7 +201,8 @@ class FeatureSpace:
         """Search points (..., A) inside z_lower and z_upper as rows of the table; what did not move is the original."""
         if self.is_identity and not self.rounds:
             return z.astype(rows.table.dtype, copy=False)
-        x = z if self.is_identity else z * self.factor.astype(z.dtype) + self.offset.astype(z.dtype)
+        factor, offset = (part.astype(z.dtype, copy=False) for part in (self.factor, self.offset))
+        x = z if self.is_identity else z * factor + offset
         x = clip(x, rows.lower, rows.upper)
         if self.rules.grid.rounds:
             x = self.rules.grid.snap_inside(x, rows.lower, rows.upper, rows.table)
