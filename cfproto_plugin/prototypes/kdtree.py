@@ -41,7 +41,7 @@ class KDTreePrototypes:
         flat = z0.reshape(len(z0), -1)
         points, classes, distances = [], [], []
         wanted = allowed[:, self.classes_].any(axis=0)
-        for at in wanted.nonzero()[0] if wanted.any() else (0,):
+        for at in np.flatnonzero(wanted) if wanted.any() else (0,):
             label, tree, items = self.classes_[at], self.trees_[at], self.points_[at]
             first = min(self.k, len(items))
             ranks = list(range(first, min(first + self.per_class, len(items) + 1)))

@@ -93,7 +93,7 @@ class _Path:
         step = (ladder[1] - ladder[0]) / tuning.fine
         fine = np.maximum(ladder[first][..., None] - step * np.arange(tuning.fine - 1, 0, -1), self.least)
         open_below = (first >= 0) & (ladder[first] > self.least)
-        at = open_below.any(axis=1).nonzero()[0]
+        at = np.flatnonzero(open_below.any(axis=1))
         if len(at):
             yield from self.points(rows[at], prototypes[at], np.where(open_below, classes, -1)[at], fine[at])
 

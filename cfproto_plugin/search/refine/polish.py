@@ -105,7 +105,7 @@ def _improve(judge: Judge, points: Points, active: Array, splits: Splits | None,
     if judge.measures.floors.any:
         shortfall[worth] = _shortfall(judge, points, owner, table, cost.take(worth), margin[worth])
     best = _best(points, active, cost, margin.reshape(cost.shape), shortfall.reshape(cost.shape))
-    moved = active[best // cost.shape[1]]
+    moved: Array = active[best // cost.shape[1]]
     points.table[moved] = moves.values.take(at[best])
     points.margin[moved] = points.reach[moved] = margin[best]
     points.cost[moved] = np.where(margin[best] > 0, cost.take(best), np.inf)
@@ -136,7 +136,7 @@ def _best(points: Points, active: Array, cost: Array, margin: Array, shortfall: 
     if stuck.any():
         best = np.where(stuck, margin.argmax(axis=1), best)
         some |= stuck & (margin.max(axis=1) > points.reach[active])
-    return (begin + best)[some]
+    return np.asarray((begin + best)[some])
 
 
 def _worth_trying(points: Points, active: Array, cost: Array, least_gain: float) -> Array:
@@ -181,7 +181,7 @@ def best_pairs(cost: Array, effect: Array, margin: Array, slack: tuple[float, ..
 
 def _efficient(saved: Array, gain: Array) -> Array:
     """The moves (p, S) of saved and gain (p, M) than which none saves more and adds as much margin; -1 for no more."""
-    some = ((gain > 0) | (saved > 0)).any(axis=0).nonzero()[0]
+    some = np.flatnonzero(((gain > 0) | (saved > 0)).any(axis=0))
     saved, gain = saved.take(some, axis=1), gain.take(some, axis=1)
     useless = (gain <= 0) & (saved <= 0)
     saved[useless] = gain[useless] = -np.inf

@@ -93,6 +93,8 @@ class Versions:
 def growing_sets(most: Array) -> tuple[Array, Array]:
     """Sizes 2, 3, 4, 6, 8, ... up to the most (q,) that a point may have, and that itself: points and sizes, (m,)."""
     largest, sizes = int(most.max(initial=0)), [1]
+    if largest < 2:  # noqa: PLR2004 the smallest set
+        return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
     while sizes[-1] < largest:
         sizes.append(max(sizes[-1] + 1, round(sizes[-1] * _GROWTH)))
     capped = np.minimum(sizes, most[:, None])
