@@ -91,14 +91,27 @@ class Splits:
             values = np.concatenate([across[0], across[1, ..., ::every], near], axis=-1)
         return values, (apart[0] != 0) | np.isnan(ends[:2]).any(axis=0)
 
+    def place(self, original: Array, current: Array, inward: int, number: int) -> tuple[Array, Array]:
+        """One value (..., A, 1) of the first kind of `places` alone, and the second of what these return."""
+        ends = np.array([original, current])
+        below = self._below(ends)
+        apart = below[1] - below[0]
+        some = slice(number, number + 1)
+        value = (
+            self._across(original, current, below[0], apart, inward, some) if len(self.values) else current[..., None]
+        )
+        return value, (apart != 0) | np.isnan(ends).any(axis=0)
+
     @property
     def are_exact(self) -> bool:
         """Whether it is known on which side of a split every number lies."""
         return self._equal_left is not None and self._dtype is not None
 
-    def _across(self, start: Array, end: Array, below: Array, apart: Array, most: int) -> Array:
-        """The values of `across`; below, apart: (..., A) splits below the start, and how many more below the end."""
-        spread = self._spread_over(most)
+    def _across(
+        self, start: Array, end: Array, below: Array, apart: Array, most: int, some: slice = slice(None)
+    ) -> Array:
+        """Some values of `across`; below, apart: (..., A) splits below the start, and how many more below the end."""
+        spread = self._spread_over(most)[:, some]
         at = below[..., None] + spread.take(apart + len(spread) // 2, axis=0, mode="clip")
         beyond = self._beside.take(at, mode="clip").astype(start.dtype, copy=False)
         start, end = start[..., None], end[..., None]

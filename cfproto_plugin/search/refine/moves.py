@@ -48,8 +48,6 @@ def moves_of(judge: Judge, points: Points, active: Array, splits: Splits | None,
     current, end = points.table.take(active, axis=0), points.path_end.take(active, axis=0)
     coarse = judge.task.tuning.sparing and turn == 0
     values, apart = _places(judge, original, current, end, splits, coarse=coarse)
-    if coarse:
-        values = values.take([CURRENT, ORIGINAL, 2 + (_COARSE if splits is None else _COARSE_SPLIT)], axis=2)
     if judge.space.rounds or not judge.space.rules.plain or np.isnan(original).any():
         values = _inside(judge, row, values, end)
     else:
@@ -119,15 +117,20 @@ def _places(
 ) -> tuple[Array, Array | None]:
     """Values (p, A, V): the current one, the original, some between and some beyond the two, some around the original.
 
-    original, current, end: (p, A). coarse: those around the original are not needed. Second: see `Moves.apart`.
+    original, current, end: (p, A). coarse: one between the two alone. Second: see `Moves.apart`.
     """
     tuning, apart = judge.task.tuning, None
-    beyond = np.where(np.abs(end - original) > np.abs(current - original), end, current)
-    if splits is None:
-        between = _fractions(judge, original, current, beyond)
+    if coarse and splits is not None:
+        between, apart = splits.place(original, current, tuning.inward, _COARSE_SPLIT)
     else:
-        around = 0 if coarse else tuning.around
-        between, apart = splits.places(original, current, beyond, tuning.inward, tuning.outward_every, around)
+        beyond = np.where(np.abs(end - original) > np.abs(current - original), end, current)
+        if splits is not None:
+            between, apart = splits.places(
+                original, current, beyond, tuning.inward, tuning.outward_every, tuning.around
+            )
+        else:
+            between = _fractions(judge, original, current, beyond)
+            between = between[..., _COARSE : _COARSE + 1] if coarse else between
     return np.concatenate([current[:, :, None], original[:, :, None], between], axis=2), apart
 
 
