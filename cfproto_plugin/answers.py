@@ -105,21 +105,21 @@ class Answers:
     _source: Source | None = field(default=None, kw_only=True)  # neither in JSON nor in pickles
 
     def __post_init__(self) -> None:
-        n = len(self.original)
+        n, own = len(self.original), vars(self)
         numbers = ("distance", "margin", "objective", "lower_bound", "gap", "typicality", "stability")
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if value is None and each.name in numbers:
+        for name, given in own.items():
+            value = given
+            if given is None and name in numbers:
                 value = np.full(n, math.nan)
-            elif value is None and each.name == "how":
+            elif given is None and name == "how":
                 value = np.full(n, None)
-            elif value is None and each.name == "needed_for":
+            elif given is None and name == "needed_for":
                 value = np.full((n, len(self.column_names or ())), "", dtype="U11")
             if isinstance(value, np.ndarray):
                 value = value.view()
                 value.flags.writeable = False
-            object.__setattr__(self, each.name, value)
-        lengths = {f.name: len(getattr(self, f.name)) for f in fields(self) if f.name not in _SHARED}
+            own[name] = value
+        lengths = {name: len(value) for name, value in own.items() if name not in _SHARED}
         if len(set(lengths.values())) > 1:
             raise InputError(f"the fields of an Explanation differ in length: {lengths}")
 

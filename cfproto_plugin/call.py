@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,14 +45,14 @@ class Call(NamedTuple):
         answer, errors = first_look(model, given, fitted.fingerprint)
         errors = {**space.without_place(given.table), **errors}
         errors |= without_code(fitted.guide, given, space.shape, errors)
-        group = np.repeat(np.arange(len(given)), n)
+        group = np.arange(len(given)).repeat(n)
         if intervals is None:
             allowed = allowed_classes(target, fitted.classes, answer.label, given.index)[group]
         else:
             allowed, intervals = intervals.leading(answer.proba)[group], intervals.take(group)
         lines = Lines(fitted, given, answer, allowed, group, intervals)
         lines.refuse(errors)
-        open_lines = np.flatnonzero(lines.unsolved)
+        open_lines = lines.unsolved.nonzero()[0]
         rows = space.rows(lines.original[open_lines])
         lines.settle(
             open_lines,
@@ -61,15 +60,15 @@ class Call(NamedTuple):
             space.broken(rows.table, rows) | _misses_floors(model, rows, lines, open_lines),
             0 if model.decides and intervals is None else model.noise.own,
         )
-        todo = np.flatnonzero(lines.unsolved)[::n]
-        return cls(lines, rows.take(np.searchsorted(open_lines, todo)), todo, model)
+        todo = lines.unsolved.nonzero()[0][::n]
+        return cls(lines, rows.take(open_lines.searchsorted(todo)), todo, model)
 
     def judge(self) -> Judge:
         """What decides on points of the lines that are to be searched."""
         lines, todo, fitted = self.lines, self.todo, self.lines.fitted
         wanted = None if lines.intervals is None else lines.intervals.take(todo)
         least, wished = fitted.probabilities if wanted is None else (None, None)
-        task = replace(_task(lines, todo, self.rows, self.model.space), intervals=wanted, least=least, wished=wished)
+        task = _task(lines, todo, self.rows, self.model.space, intervals=wanted, least=least, wished=wished)
         return Judge(task, self.model, fitted.guide.floors, fitted.guide.plan.path_theta)
 
 
@@ -109,7 +108,7 @@ def _misses_floors(model: SearchModel, rows: Rows, lines: Lines, at: Array) -> A
     if not (floors.least_typicality.is_rule or floors.least_stability.is_rule) or not len(at):
         return np.zeros(len(at), dtype=bool)
     own = lines.answer.label[at]
-    there = np.flatnonzero(lines.allowed[at, own])
+    there = lines.allowed[at, own].nonzero()[0]
     missed = np.zeros(len(at), dtype=bool)
     measures = Measures(floors, _task(lines, at, rows, model.space), model)
     shortfall = measures.shortfall(rows.table[there], there, own[there])
@@ -117,7 +116,8 @@ def _misses_floors(model: SearchModel, rows: Rows, lines: Lines, at: Array) -> A
     return missed
 
 
-def _task(lines: Lines, at: Array, rows: Rows, space: FeatureSpace) -> Task:
-    """What is asked of lines (m,), whose rows these are."""
+def _task(lines: Lines, at: Array, rows: Rows, space: FeatureSpace, **target: Any) -> Task:
+    """What is asked of lines (m,), whose rows these are; target: `intervals`, `least` and `wished` of the task."""
     fitted, (proba, own) = lines.fitted, (part[at] for part in lines.answer)
-    return Task(rows, lines.allowed[at], lines.group[at], own, space, fitted.config, fitted.tuning, proba=proba)
+    allowed, group, tuning = lines.allowed[at], lines.group[at], fitted.tuning
+    return Task(rows, allowed, group, own, space, fitted.config, tuning, proba=proba, **target)

@@ -115,13 +115,12 @@ class CounterfactualExplainer:
         lines, todo, pace = call.lines, call.todo, call.model.pace
         with fitted.session(), reporting(as_plain(progress), "explaining") as show:
             pace.deadline = np.inf if time_budget is None else start + time_budget
-            settled = len(lines.given) - len(todo), len(np.unique(lines.group[lines.status == "found"]))
 
             def tick(fraction: float) -> None:
                 if show is silent:
                     return
-                done, found = settled[0] + int(fraction * len(todo)), settled[1] + clock.found
-                show(Done(fraction, len(lines.given), done, found))
+                done = len(lines.given) - len(todo) + int(fraction * len(todo))
+                show(Done(fraction, len(lines.given), done, len(lines.found_rows()) + clock.found))
 
             clock = Clock(len(todo), pace.deadline, lambda fraction: tick(fraction / n))
             guide, certifying = fitted.guide, fitted.config.certify

@@ -54,9 +54,9 @@ class Lines:
         self.status = np.full(n, "not_found", dtype=object)
         self.message = np.full(n, "", dtype=object)
         self.how = np.full(n, None, dtype=object)
-        self.steps, self.seconds, self.distance = np.zeros(n, dtype=int), np.zeros(n), np.full(n, np.nan)
-        self.typicality, self.stability, self.objective = (np.full(n, np.nan) for _ in range(3))
-        self.lower_bound, self.gap = (np.full(n, np.nan) for _ in range(2))
+        self.steps, self.seconds = np.zeros(n, dtype=int), np.zeros(n)
+        self.distance, self.objective, self.lower_bound, self.gap = np.full((4, n), np.nan)
+        self.typicality, self.stability = np.full((2, n), np.nan)
         self.unsolved = np.ones(n, dtype=bool)
 
     def refuse(self, errors: Mapping[int, Exception]) -> None:
@@ -65,6 +65,10 @@ class Lines:
             at = self.group == row
             self.status[at], self.message[at], self.unsolved[at] = "error", str(error), False
             self.answer.label[at], self.answer.proba[at] = -1, np.nan
+
+    def found_rows(self) -> Array:
+        """The user's rows that have an answer by now."""
+        return np.unique(self.group[self.status == "found"])
 
     def settle(self, at: Array, reasons: dict[int, str], broken: Array, noise: float) -> None:
         """Rows that are in the target and keep the rules are done; rows whose rules contradict each other cannot be.
@@ -81,17 +85,21 @@ class Lines:
             there = allowed[own] & (proba[own] >= (0 if least is None else least[label])) & ~broken
             if config.kappa or noise:
                 there &= margin_of(proba, allowed, config.kappa, least, noise) > 0
-        done = at[there]
-        first = done[np.searchsorted(self.group, self.group[done]) == done]
+        if there.any():
+            self._return_unchanged(at[there])
+        for i, reason in reasons.items():
+            if not there[i]:
+                self.status[at[i]], self.message[at[i]], self.unsolved[at[i]] = "infeasible", reason, False
+
+    def _return_unchanged(self, done: Array) -> None:
+        """The rows of lines (m,) are their own answers: the first line of each has it, the others have none."""
+        first = done[self.group.searchsorted(self.group[done]) == done]
         self.unsolved[done] = False
         self.table[first], self.proba[first] = self.original[first], self.answer.proba[first]
         self.label[first], self.distance[first], self.objective[first] = self.answer.label[first], 0.0, 0.0
         self.status[first], self.how[first] = "found", How("unchanged")
         self.message[done] = "already in the target: there is only the row itself"
         self.message[first] = how_in_words(How("unchanged"), label=None, n_changes=0, cost=0.0)
-        for i, reason in reasons.items():
-            if not there[i]:
-                self.status[at[i]], self.message[at[i]], self.unsolved[at[i]] = "infeasible", reason, False
 
     def fill(self, at: Array, task: Task, solved: Solved, further: Array, model: SearchModel) -> None:
         """Put in what a search found for the lines (m,); further (m,) bool: their rows have an answer already.
@@ -133,7 +141,7 @@ class Lines:
 
     def _is_no_further(self, line: int) -> bool:
         """Whether a line is a fallback, and the search found another answer of its row. Lines are filled in order."""
-        first = int(np.searchsorted(self.group, self.group[line]))
+        first = int(self.group.searchsorted(self.group[line]))
         return bool(self.status[line] == "fallback" and (self.status[first:line] == "found").any())
 
     def mention_strangers(self) -> None:
@@ -143,7 +151,7 @@ class Lines:
                 continue
             known = len(attribute.levels) - attribute.unknown
             strange = (self.original[:, at] >= known) & (self.status != "error")
-            for line in np.flatnonzero(strange):
+            for line in strange.nonzero()[0]:
                 value = attribute.levels[int(self.original[line, at])]
                 self.message[line] += "; " + stranger_in_words(attribute.name, value)
 

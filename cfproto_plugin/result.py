@@ -95,9 +95,7 @@ def _needed_for(lines: Lines) -> Array:
     columns, order = lines.fitted.space.columns, lines.given.order
     if len(columns.shape) > 1:
         return nothing_known((len(lines.group), 0))
-    places = np.full(columns.shape[0], -1)
-    for at, attribute in enumerate(columns.attributes):
-        places[list(attribute.sources)] = at
+    places = columns.places
     if columns.names is not None and order is not None:
         places = places[[columns.names.index(name) for name in order]]
     return np.asarray(lines.needed[:, places])

@@ -148,7 +148,7 @@ class XGBoostAdapter:
 
     def _rows(self, x: Any) -> Any:
         """Frames with the model's columns in the model's order, arrays with as many columns as it has."""
-        if hasattr(x, "columns"):
+        if not isinstance(x, np.ndarray) and hasattr(x, "columns"):
             return self._frame(x)
         return table_rows(np.asarray(x), self._n_columns, "the XGBoost model")
 

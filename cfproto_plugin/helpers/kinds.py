@@ -41,6 +41,8 @@ def load_pandas() -> Any:
 
 def library_of(x: Any) -> str | None:
     """The library of a data frame in memory: "pandas", "polars" or "pyarrow"; None for anything else."""
+    if isinstance(x, np.ndarray):
+        return None
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(x, pandas.DataFrame):
         return "pandas"
@@ -58,6 +60,8 @@ def in_memory(x: Any) -> Any:
     dicts and what holds no rows.
     """
     cls = type(x)
+    if cls is np.ndarray and x.dtype.names is None:
+        return x
     root = cls.__module__.partition(".")[0]
     if root == "narwhals" and hasattr(x, "to_native"):
         return in_memory(x.to_native())

@@ -16,7 +16,7 @@ def nearest_first(points: Array, classes: Array, distance: Array, allowed: Array
     fewer repeats its last one; a row without any has class -1. Points at an infinite or NaN distance are left out.
     """
     distance = np.where(allowed[:, classes] & np.isfinite(distance), distance, np.inf)
-    order = np.argsort(distance, axis=1, kind="stable")
+    order = distance.argsort(axis=1, kind="stable")
     count = np.isfinite(distance).sum(axis=1)
     width = max(1, int(count.max(initial=1)))
     column = np.minimum(np.arange(width), np.maximum(count - 1, 0)[:, None])

@@ -32,7 +32,7 @@ def checked_proba(found: Any, n: int, n_classes: int | None, adapted: Adapted) -
             + (". Labels are not enough: pass a function x -> probabilities." if labels else ""),
             plugin=adapted.plugin,
         )
-    if not (math.isfinite(proba.sum()) or np.isfinite(proba).all()):
+    if not (math.isfinite(np.add.reduce(proba, axis=None)) or np.isfinite(proba).all()):
         proba = np.where(np.isfinite(proba).all(axis=1)[:, None], proba, np.nan)
     return proba
 

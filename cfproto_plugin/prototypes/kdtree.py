@@ -46,7 +46,7 @@ class KDTreePrototypes:
             first = min(self.k, len(items))
             ranks = list(range(first, min(first + self.per_class, len(items) + 1)))
             distance, index = np.full((len(flat), len(ranks)), np.inf), np.zeros((len(flat), len(ranks)), dtype=int)
-            rows = np.flatnonzero(allowed[:, label])
+            rows = allowed[:, label].nonzero()[0]
             if len(rows):
                 distance[rows], index[rows] = tree.query(flat[rows], k=ranks)
             points.append(items[index].astype(flat.dtype, copy=False))

@@ -45,7 +45,8 @@ class Candidates(NamedTuple):
 
     def take(self, at: Array) -> Candidates:
         """Some of them, by position or mask."""
-        return Candidates._make([part[at] for part in self])
+        at = at.nonzero()[0] if at.dtype == bool else at
+        return Candidates._make([part.take(at, axis=0) for part in self])
 
 
 def candidates(

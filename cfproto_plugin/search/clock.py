@@ -120,7 +120,7 @@ class Clock:
     @property
     def is_limited(self) -> bool:
         """Whether there is a deadline."""
-        return bool(np.isfinite(self._deadline))
+        return self._deadline != np.inf
 
     def left(self) -> float:
         """Seconds until the deadline."""

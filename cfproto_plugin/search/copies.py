@@ -7,6 +7,7 @@ is fitted again.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -46,9 +47,17 @@ class Copies:
         which: (m, K) their numbers, if not all.
         """
         rules, steps = space.rules, self.steps if which is None else self.steps[which]
-        moved = table[:, None] + steps.astype(table.dtype)
+        moved = table[:, None] + steps.astype(table.dtype, copy=False)
         lower, upper = rules.grid.draw_in(table, np.fmin(rules.low, table), np.fmax(rules.high, table))
         moved = clip(moved, lower[:, None], upper[:, None])
         moved = rules.grid.snap(moved) if rules.grid.rounds else moved
-        still = (steps == 0) | np.isnan(table)[:, None]  # categories, columns that never vary, missing values
+        still = self._still if which is None else self._still[which]
+        missing = np.isnan(table)
+        if missing.any():
+            still = still | missing[:, None]
         return np.where(still, table[:, None], moved).astype(table.dtype, copy=False)
+
+    @cached_property
+    def _still(self) -> Array:
+        """(K, A) bool: categories, and columns that never vary."""
+        return np.asarray(self.steps == 0)

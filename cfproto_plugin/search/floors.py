@@ -79,7 +79,7 @@ class Measures:
     def shortfall(self, table: Array, row: Array, label: Array) -> Array:
         """By how much points (m, A) of lines (m,) and classes (m,) miss the floors; infinite if that breaks a rule."""
         found = self.untypical(table, row, label)
-        at = np.flatnonzero(np.isfinite(found))
+        at = np.isfinite(found).nonzero()[0]
         found[at] += self.unstable(table[at], row[at], label[at])
         return found
 
@@ -129,7 +129,7 @@ class Measures:
         first = max(1, round(count * self.task.tuning.copies_first))
         order = copies.order(table, self.task.rows.table[row])
         lost = (~self._kept(copies, table, row, label, order[:, :first])).sum(axis=1)
-        at = np.flatnonzero(lost <= (1 - least) * count + _ROUNDING)
+        at = (lost <= (1 - least) * count + _ROUNDING).nonzero()[0]
         stopped = np.ones(len(table), dtype=bool)
         stopped[at] = False
         if len(at) and first < count:
@@ -145,7 +145,7 @@ class Measures:
         for start in range(0, len(table), size):
             part = slice(start, start + size)
             around = copies.around(table[part], self.task.space, None if which is None else which[part])
-            who = np.repeat(x[part], around.shape[1])
+            who = x[part].repeat(around.shape[1])
             said = self.model.quick_labels(around.reshape(-1, around.shape[2]), who)
             found.append(said.reshape(around.shape[:2]) == label[part, None])
         return np.concatenate(found)

@@ -36,4 +36,5 @@ class Guide:
 
     def on(self, grid: Grid) -> Guide:
         """The same for columns that hold other numbers."""
-        return self if self.splits is None else replace(self, splits=self.splits.on(grid))
+        splits = None if self.splits is None else self.splits.on(grid)
+        return self if splits is self.splits else replace(self, splits=splits)

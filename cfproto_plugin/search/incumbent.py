@@ -58,7 +58,7 @@ class Incumbents:
         at = at[cheapest(points.row[at], rank[at], self._rank)]
         row = points.row[at]
         for mine, part in zip(self._points, points, strict=True):
-            mine[row] = part[at]
+            mine[row] = part.take(at, axis=0)
         self._rank[row] = rank[at]
 
     def polished(self, row: Array) -> None:

@@ -35,23 +35,24 @@ def margin_of(
     may be from the model's own. Where all classes are allowed, it is the largest probability.
     """
     least = kappa + noise
-    if proba.shape[1] == 2 and sure is None and not np.count_nonzero(allowed[:, 0] & allowed[:, 1]):  # noqa: PLR2004
-        margin = proba[:, 0] - proba[:, 1]  # one of the two is allowed
-        np.negative(margin, out=margin, where=~allowed[:, 0])
-        if least:
-            return np.asarray(margin - least)
-        margin[(margin == 0) & allowed[:, 0]] = _LEAST
-        return margin
     inside = np.where(allowed, proba, -np.inf).max(axis=1)
     outside = np.where(allowed, -np.inf, proba).max(axis=1)
     margin = inside - np.where(np.isinf(outside), 0, outside) - least
     if not least:
-        tied = np.flatnonzero(margin == 0)
+        tied = (margin == 0).nonzero()[0]
         margin[tied] = np.where(allowed[tied, proba[tied].argmax(axis=1)], _LEAST, 0)
     if sure is None:
         return np.asarray(margin)
     asked = np.nextafter(sure, 0)[np.where(allowed, proba, -np.inf).argmax(axis=1)]
     return np.asarray(np.minimum(margin, inside - error - asked))
+
+
+def margin_of_two(proba: Array, side: Array, least: float) -> Array:
+    """The same of two classes of which one is allowed: side (n,) is 1 where that is the first, -1 for the second."""
+    margin = (proba[:, 0] - proba[:, 1]) * side
+    if least:
+        return np.asarray(margin - least)
+    return margin if margin.all() else np.where((margin == 0) & (side > 0), _LEAST, margin)
 
 
 class Judge:
@@ -71,6 +72,9 @@ class Judge:
         self.reached: Reached | None = None
         unlimited = task.config.max_changes is None and task.others is None
         self._bounds_suffice = unlimited and task.space.rules.bounds_suffice
+        first, last = task.allowed[:, 0], task.allowed[:, -1]
+        two = task.allowed.shape[1] == 2 and bool((first != last).all())  # noqa: PLR2004
+        self._side = np.where(first, 1, -1).astype(np.int8) if two else None  # see `margin_of_two`
 
     @property
     def sure(self) -> Array | None:
@@ -97,11 +101,11 @@ class Judge:
         """
         z = self.space.to_search(table)
         off = None if goal is None or not self.theta else z - self.space.to_search(goal)
-        return self._cost(z - self.task.rows.z[row], table, self.task.rows.table[row], off)
+        return self._cost(z - self.task.rows.z.take(row, axis=0), table, self.task.rows.table.take(row, axis=0), off)
 
     def distance(self, table: Array, row: Array) -> Array:
         """beta·L1 + L2 alone."""
-        return elastic_net(self.space.to_search(table) - self.task.rows.z[row], self.task.beta)
+        return elastic_net(self.space.to_search(table) - self.task.rows.z.take(row, axis=0), self.task.beta)
 
     def _cost(self, delta: Array, table: Array, original: Array, off: Array | None) -> Array:
         cost = elastic_net(delta, self.task.beta)
@@ -115,9 +119,9 @@ class Judge:
 
         Where probabilities are asked for, the classes that are allowed only lead there.
         """
-        allowed = self.task.allowed[row]
+        allowed = self.task.allowed.take(row, axis=0)
         found = allowed.argmax(axis=1)
-        several = np.flatnonzero((allowed.sum(axis=1) > 1) | (self.task.intervals is not None))
+        several = ((allowed.sum(axis=1) > 1) | (self.task.intervals is not None)).nonzero()[0]
         if len(several):
             found[several] = self.model.quick_labels(table[several], self.task.group[row[several]])
         return np.asarray(found)
@@ -138,7 +142,7 @@ class Judge:
         margin, permitted = np.full(len(table), -np.inf), self.is_permitted(table, row)
         if self.reached is not None:
             self.reached.note_refused(table[~permitted], row[~permitted])
-        at = np.flatnonzero(permitted)
+        at = permitted.nonzero()[0]
         margin[at] = self.free_margin(table[at], row[at], None if proba is None else proba[at])
         return margin
 
@@ -146,7 +150,7 @@ class Judge:
         """The margin of points that need not keep those rules."""
         if not len(table):
             return np.zeros(0)
-        x = self.task.group[row]
+        x = self.task.group.take(row)
         known = self.model.quick(table, x) if proba is None else proba
         margin = self.margin_by(known, self.model.quick_decision(table, x), row)
         if self.reached is not None:
@@ -174,20 +178,24 @@ class Judge:
         judges it. own: these are the model's own answers to points that were judged before. wish: a class must be as
         probable as is wished for, not only as it must be.
         """
-        allowed, noise = self.task.allowed[row], self.model.noise
+        noise = self.model.noise
         lead, error = (noise.repeated, 0.0) if own else (noise.lead, noise.quick)
         if self.task.intervals is not None:  # about probabilities, whatever the model decides
             margin, _ = self.task.intervals.take(row).best(proba, self._config.kappa, lead)
             return np.where(np.isnan(margin), _FAILED, margin)
         sure = self.sure if wish else self.task.least
-        margin = margin_of(proba, allowed, self._config.kappa, sure, lead, error)
+        if self._side is not None and sure is None:
+            margin = margin_of_two(proba, self._side.take(row), self._config.kappa + lead)
+        else:
+            margin = margin_of(proba, self.task.allowed.take(row, axis=0), self._config.kappa, sure, lead, error)
         failed = np.isnan(margin)
         margin = np.where(failed, _FAILED, margin) if np.count_nonzero(failed) else margin
         if decision is None:
             return margin
         margin = np.where(decision < 0, _FAILED, margin)
         at = np.arange(len(row)), decision
-        good = allowed[at] if sure is None else allowed[at] & (proba[at] >= sure[decision])
+        good = self.task.allowed[row, decision]
+        good = good if sure is None else good & (proba[at] >= sure[decision])
         return np.where(good, np.maximum(margin, _LEAST), np.minimum(margin, -_LEAST))
 
     def slope(self, proba: Array, row: Array) -> tuple[Array, Array]:
@@ -195,7 +203,7 @@ class Judge:
         if self.task.intervals is not None:
             margin, slope = self.task.intervals.take(row).cotangent(proba)
             return margin, slope
-        at, allowed = np.arange(len(proba)), self.task.allowed[row]
+        at, allowed = np.arange(len(proba)), self.task.allowed.take(row, axis=0)
         inside = np.where(allowed, proba, -np.inf).argmax(axis=1)
         outside = np.where(allowed, -np.inf, proba).argmax(axis=1)
         slope = np.zeros_like(proba)
@@ -211,7 +219,7 @@ class Judge:
 
         These are relations, lists, the number of changes, and differing from the answers that the line has already.
         """
-        rules, original, others = self.space.rules, self.task.rows.table[row], self.task.others
+        rules, original, others = self.space.rules, self.task.rows.table.take(row, axis=0), self.task.others
         good = np.ones(len(table), dtype=bool) if rules.bounds_suffice else rules.permits(table, original)
         if self._config.max_changes is not None:
             good &= count_changed(table, original) <= self._config.max_changes

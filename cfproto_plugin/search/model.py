@@ -74,6 +74,7 @@ class SearchModel:
         self._itself = False
         # scores say which class is decided for, not how probable it is
         self._guided = self.decides and adapted.scores is not None and not by_proba and ends is None
+        self.is_quick = adapted.has_quick or self._guided  # `quick` is not the model's own answer
         self._ends = ends  # of the intervals that a probability has to lie in
         self._adapted = adapted
         self._n_classes = n_classes
@@ -88,11 +89,6 @@ class SearchModel:
         if len(self.space.shape) == 1 and rows < _TABLE_ROWS:
             rows = min(_TABLE_ROWS, self._most_cells // columns)
         return max(1, rows)
-
-    @property
-    def is_quick(self) -> bool:
-        """Whether `quick` is not the model's own answer."""
-        return self._adapted.has_quick or self._guided
 
     @contextmanager
     def asking_itself(self) -> Iterator[None]:
@@ -141,8 +137,8 @@ class SearchModel:
         if decision is not None:
             return decision
         proba = self.quick(table, x)
-        failed = np.isnan(proba).any(axis=1)
-        return np.where(failed, -1, np.nan_to_num(proba).argmax(axis=1))
+        failed = np.isnan(proba).any(axis=1)  # the first NaN of a row would count as its largest
+        return np.where(failed, -1, proba.argmax(axis=1))
 
     def _where_exact(self, x: Array | None) -> Array | None:
         """The user's rows (n,) if floats do not hold all that is in them: writing changes into them takes time."""

@@ -80,7 +80,7 @@ class Solved(NamedTuple):
 
     def with_better(self, lines: Array, other: Solved) -> Solved:
         """The answers of another search of these lines (m,) in place of these, where it has any."""
-        return self.with_those(lines, other, np.flatnonzero(other.good))
+        return self.with_those(lines, other, other.good.nonzero()[0])
 
     def with_those(self, lines: Array, other: Solved, at: Array) -> Solved:
         """Likewise some of them (q,), whether they have an answer or not."""
@@ -91,7 +91,7 @@ class Solved(NamedTuple):
     def without_answers(self) -> Solved:
         """The same lines before they are searched for another answer; those without one stay as they are."""
         new = self._replace(**{name: getattr(self, name).copy() for name in _ANSWER}, polish_calls=0)
-        at = np.flatnonzero(self.good)
+        at = self.good.nonzero()[0]
         new.good[at], new.label[at], new.trace["prototype"][at], new.cost[at] = False, -1, -1, np.inf
         new.needed[at] = UNKNOWN
         for part in (new.table, new.proba, new.distance, new.typicality, new.stability):
@@ -107,7 +107,7 @@ def solve(judge: Judge, clock: Clock, guide: Guide) -> Solved:
     """
     task = judge.task
     solved = _confirmed(judge, clock, guide)
-    again = np.flatnonzero(~solved.good)
+    again = (~solved.good).nonzero()[0]
     if task.wished is None or not len(again) or clock.is_over():
         return solved
     plain = replace(task.take(again, task.config), wished=None, surest=True)
@@ -134,7 +134,7 @@ def _confirmed(judge: Judge, clock: Clock, guide: Guide) -> Solved:
     """
     task, model = judge.task, judge.model
     solved = _solve(judge, clock, guide)
-    again = np.flatnonzero(solved.refused)
+    again = solved.refused.nonzero()[0]
     if len(again) and not clock.is_over():
         config = replace(task.config, kappa=task.config.kappa + _MORE)
         with model.asking_itself():
@@ -206,7 +206,7 @@ class _Driver:
 
     def agree(self) -> None:
         """Bring answers in codes nearer to their rows, as far as second opinions see their class."""
-        guide, rows = self.guide, np.flatnonzero(self.incumbents.found())
+        guide, rows = self.guide, self.incumbents.found().nonzero()[0]
         if guide.encoder is None or not guide.opinions or not len(rows) or self.judge.task.intervals is not None:
             return
         points = self.incumbents.as_candidates(rows)
@@ -221,7 +221,7 @@ class _Driver:
         if how is None or not self.guide.plan.polish or self.judge.theta:
             return
         changes = count_changed(self.incumbents.table, task.rows.table)
-        rows = np.flatnonzero(self.incumbents.found() & (changes > 1) & (changes <= how.longest))
+        rows = (self.incumbents.found() & (changes > 1) & (changes <= how.longest)).nonzero()[0]
         limit = np.minimum(changes[rows] - 1, how.changes)
         self.offer(search_shorter(self.judge, self.clock, self.best, rows, limit, how.width, self.guide))
         self.polish(0.9)
@@ -233,7 +233,7 @@ class _Driver:
         point of their paths instead.
         """
         unsure = self.judge.task.wished is not None and self.guide.encoder is None
-        short = np.flatnonzero(self.incumbents.falls_short() | (~self.incumbents.found() & unsure))
+        short = (self.incumbents.falls_short() | (~self.incumbents.found() & unsure)).nonzero()[0]
         if len(short) and self.judge.task.config.fallback and not self.clock.is_over():
             self.offer(search_wished(self.judge, self.clock, self.best, short, self.guide))
             self.polish(0.9)
@@ -270,14 +270,14 @@ class _Driver:
         for start in self._starts:
             alone[start.row] = False
         starts, self._starts = self._starts, []
-        row = np.flatnonzero(alone)
+        row = alone.nonzero()[0]
         if len(row) or not starts:
             starts = [*starts, self.incumbents.as_candidates(row)]
         return join(starts)
 
     def confirmed(self, by_search: Array) -> Solved:
         """What the model confirms of the incumbents."""
-        rows = np.flatnonzero(self.incumbents.found())
+        rows = self.incumbents.found().nonzero()[0]
         points, spent = self.incumbents.as_candidates(rows), self.clock.is_over()
         try:
             points = points if spent else shortened(self.judge, points)
@@ -292,7 +292,7 @@ class _Driver:
     def _confirmed_at_once(self, points: Candidates) -> Confirmed:
         """After the deadline: one more call, with training rows for the lines that have nothing."""
         pace, task = self.judge.model.pace, self.judge.task
-        rows, found = np.flatnonzero(~self.incumbents.found()), points
+        rows, found = (~self.incumbents.found()).nonzero()[0], points
         if task.config.fallback and len(rows):
             with self.clock.shared(rows):
                 most = min(_MOST_NEAREST * len(rows), self.judge.model.most_rows - len(points.row))
@@ -306,7 +306,7 @@ class _Driver:
 
     def _solved(self, found: Confirmed, by_search: Array) -> Solved:
         n, k = self.judge.task.allowed.shape
-        rows, holds = found.points.row, np.flatnonzero(found.points.valid)
+        rows, holds = found.points.row, found.points.valid.nonzero()[0]
         at, table = rows[holds], found.points.table[holds]
         refused, cost, trace = np.zeros(n, dtype=bool), np.full(n, np.inf), self.incumbents.trace
         refused[rows[~found.points.valid]] = self.incumbents.found()[rows[~found.points.valid]]

@@ -28,7 +28,7 @@ class Typicality:
         rng = np.random.default_rng(seed)
         self.classes = {}
         for label in np.unique(labels).tolist():
-            rows = np.flatnonzero(labels == label)
+            rows = (labels == label).nonzero()[0]
             if len(rows) > MOST_ROWS:
                 rows = np.sort(rng.choice(rows, MOST_ROWS, replace=False))
             if len(rows) >= _LEAST_ROWS:
@@ -69,35 +69,38 @@ class _Class(NamedTuple):
     def isolated(self, z: Array) -> Array:
         """How isolated points (q, D) are; a row of the class itself is not its own neighbour."""
         distance, at = _nearest(z, self.rows)
-        return np.asarray(distance.mean(axis=1) / self.around[at].mean(axis=1))
+        return np.asarray(_mean(distance) / _mean(self.around[at]))
 
     def typicality(self, z: Array) -> Array:
         isolated = self.isolated(z) * (1 - _ROUNDING)
-        more = len(self.isolation) - np.searchsorted(self.isolation, isolated)
+        more = len(self.isolation) - self.isolation.searchsorted(isolated)
         return np.asarray((1 + more) / (1 + len(self.isolation)))
+
+
+def _mean(values: Array) -> Array:
+    """Of every row (q, k): as `values.mean(axis=1)`, in a third of its time for a single row."""
+    return np.asarray(np.add.reduce(values, axis=1) / values.shape[1])
 
 
 def _nearest(z: Array, rows: Array) -> tuple[Array, Array]:
     """Distances and positions (q, k) of the nearest rows (m, D) of points (q, D); one at distance 0 is left out."""
     count = min(NEIGHBOURS + 1, len(rows))
-    parts = [_nearest_of(z[at : at + _size(rows)], rows, count) for at in range(0, max(len(z), 1), _size(rows))]
-    distance, found = (np.concatenate(part) for part in zip(*parts, strict=True))
+    size = max(1, _CELLS // len(rows))
+    parts = [_nearest_of(z[at : at + size], rows, count) for at in range(0, max(len(z), 1), size)]
+    distance, found = parts[0] if len(parts) == 1 else (np.concatenate(part) for part in zip(*parts, strict=True))
     same = (distance[:, :1] == 0).astype(int)
     each, places = np.arange(len(distance))[:, None], np.arange(count - 1) + same
     return distance[each, places], found[each, places]
 
 
-def _size(rows: Array) -> int:
-    return max(1, _CELLS // len(rows))
-
-
 def _nearest_of(z: Array, rows: Array, count: int) -> tuple[Array, Array]:
-    from scipy.spatial import KDTree
-    from scipy.spatial.distance import cdist
-
     if rows.shape[1] <= _FEW_COLUMNS:
+        from scipy.spatial import KDTree
+
         distance, at = KDTree(rows).query(z, k=range(1, count + 1))
         return np.asarray(distance), np.asarray(at)
+    from scipy.spatial.distance import cdist
+
     distance = cdist(z, rows, "sqeuclidean")
     at = np.argpartition(distance, count - 1, axis=1)[:, :count] if count < len(rows) else _all(distance)
     each = np.arange(len(z))[:, None]

@@ -103,6 +103,14 @@ class Columns:
         return {at: attribute for at, attribute in enumerate(self.attributes) if attribute.levels is not None}
 
     @cached_property
+    def places(self) -> Array:
+        """(columns,) the attributes that the user's columns belong to."""
+        found = np.full(self.shape[0], -1)
+        for at, attribute in enumerate(self.attributes):
+            found[list(attribute.sources)] = at
+        return found
+
+    @cached_property
     def plain(self) -> bool:
         """Whether the table is the user's array itself: no categories, no groups, no dates."""
         return not self.categories and all(attribute.dates is None for attribute in self.attributes)

@@ -13,7 +13,7 @@ def contradictions(space: FeatureSpace, rows: Rows) -> dict[int, str]:
     """The reason by row."""
     reasons: dict[int, str] = {}
     name, shown, rules = space.columns.describe, space.columns.shown, space.rules
-    for i, at in zip(*np.nonzero(rows.lower > rows.upper), strict=True):
+    for i, at in zip(*(rows.lower > rows.upper).nonzero(), strict=True):
         step = rules.grid.step[at]
         grid = f" in steps of {step:g}{' days' * bool(space.columns.attributes[at].dates)}" if step > 0 else ""
         grid = " among the values allowed" if at in rules.grid.listed else grid
@@ -21,20 +21,20 @@ def contradictions(space: FeatureSpace, rows: Rows) -> dict[int, str]:
             f"{_named(rules, at)} no value for column {name(at)}: at least {shown(at, rows.lower[i, at])} and at most "
             f"{shown(at, rows.upper[i, at])}{grid}"
         )
-    for at in np.flatnonzero(rules.fixed).tolist():
+    for at in rules.fixed.nonzero()[0].tolist():
         if at in rules.allowed:
-            for i in np.flatnonzero(~rules.allowed[at][rows.table[:, at].astype(int)]).tolist():
+            for i in (~rules.allowed[at][rows.table[:, at].astype(int)]).nonzero()[0].tolist():
                 why = "is immutable" if "vary" not in rules.fixed_by else "may not change"
                 reasons[i] = f"column {name(at)} {why}, and its category is not among those allowed"
     for at in rules.allowed:
         codes = rows.table[:, at].astype(int)
         none = ~rules.keepable(at)[codes] & ~rules.choices_of(at, codes).any(axis=1)
-        for i in np.flatnonzero(none).tolist():
+        for i in none.nonzero()[0].tolist():
             reasons.setdefault(i, f"{_named(rules, at)} no category for column {name(at)}")
     for i, reason in impossible_relations(rules, rows):
         reasons.setdefault(i, reason)
     still = (rows.z_lower == rows.z_upper) & (rows.z_lower == rows.z)
-    for i in np.flatnonzero(still.all(axis=1)).tolist():
+    for i in still.all(axis=1).nonzero()[0].tolist():
         reasons.setdefault(i, _all_fixed(rules))
     return reasons
 

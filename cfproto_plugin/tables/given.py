@@ -70,7 +70,7 @@ class Given:
         if columns.frames != frame or (not frame and columns.plain and self.rows.dtype.kind not in "iufb"):
             return columns.to_model(table)
         same = columns.kind is not None and columns.kind.is_of(self.native)
-        made = self._written(self.native if same else self.rows, table, row, np.ones(len(row), dtype=bool))
+        made = self._written(self.native if same else self.rows, table, row)
         if not frame or same:
             return made
         return columns.native(without_strangers(columns.attributes, columns.named(made.reset_index(drop=True)), table))
@@ -88,10 +88,12 @@ class Given:
             rows = rows[list(self.order)]
         return rows.set_axis(self.order, axis=1)
 
-    def _written(self, rows: Any, table: Array, row: Array, there: Array) -> Any:
+    def _written(self, rows: Any, table: Array, row: Array, there: Array | None = None) -> Any:
         """Rows (m,) with the changed cells of a table (m, A), where `there` (m,) bool."""
         whole, rows = rows, take(rows, row)
-        differs = changed(table, self.table[row]) & there[:, None]
+        differs = changed(table, self.table.take(row, axis=0))
+        if there is not None:
+            differs &= there[:, None]
         changes = self._changes(whole, table, row, differs)
         if library_of(rows) is not None:
             return self._written_frame(rows, table, differs, changes)

@@ -41,7 +41,7 @@ def read_table(columns: Columns, raw: Any) -> Read:
         table = np.stack(parts, axis=1)
         if not is_frame(raw) and raw.dtype == np.float32:
             table = table.astype(np.float32, copy=False)
-    for row, at in np.argwhere(np.isinf(table)).tolist():
+    for row, at in zip(*(part.tolist() for part in np.isinf(table).nonzero()), strict=True):
         cell = f"{table[row, at]} in column {columns.describe(at)}"
         text = f"holds {cell}; expected a finite number: replace it, or leave the row out"
         _note(errors, row, text, columns.attributes[at].name)

@@ -141,7 +141,7 @@ class Rules:
         """Which table rows x (n, A) break a rule as changes of `original`: (n,) bool."""
         differs = changed(x, original)
         fixed = self.fixed | (np.isnan(original) & (self.rising | self.falling))  # nothing to compare a value with
-        bad = (x < lower) | (x > upper) | (np.isnan(x) & differs) | (fixed & differs)
+        bad = (x < lower) | (x > upper) | ((np.isnan(x) | fixed) & differs)
         if self.grid.stepped:
             bad |= differs & self.grid.misses(x)
         if self.grid.listed:
@@ -151,7 +151,8 @@ class Rules:
             bad[:, at] = differs[:, at] & (self.fixed[at] | ~chosen)
             if at in self.allowed:
                 bad[:, at] |= ~self.allowed[at][x[:, at].astype(int)]
-        return np.asarray(bad.any(axis=1) | ~self.related(x))
+        broken = bad.any(axis=1)
+        return np.asarray(broken | ~self.related(x) if self.relations else broken)
 
     def related(self, x: Array) -> Array:
         """Which rows (n, A) satisfy every relation, in the numbers that their columns hold."""

@@ -39,7 +39,7 @@ class Rows(NamedTuple):
         """A subset of the rows."""
         if len(rows) == len(self.table) == 1:
             return self
-        return Rows._make([part[rows] for part in self])
+        return Rows._make([part.take(rows, axis=0) for part in self])
 
     def spread(self) -> Rows:
         """The rows (n, 1, A), for several points of each."""
@@ -148,7 +148,7 @@ class FeatureSpace:
         found: dict[int, InputError] = {}
 
         def note(cells: Array, why: str) -> None:
-            for row, at in np.argwhere(cells).tolist():
+            for row, at in zip(*(part.tolist() for part in cells.nonzero()), strict=True):
                 cell = "NaN" if np.isnan(x[row, at]) else x[row, at]
                 text = f"row {row} is {cell} in column {self.columns.describe(at)}, {why}"
                 found.setdefault(row, InputError(text, row=row, column=self.columns.attributes[at].name))
@@ -201,7 +201,8 @@ class FeatureSpace:
         """Search points (..., A) inside z_lower and z_upper as rows of the table; what did not move is the original."""
         if self.is_identity and not self.rounds:
             return z.astype(rows.table.dtype, copy=False)
-        x = z if self.is_identity else z * self.factor.astype(z.dtype) + self.offset.astype(z.dtype)
+        factor, offset = (part.astype(z.dtype, copy=False) for part in (self.factor, self.offset))
+        x = z if self.is_identity else z * factor + offset
         x = clip(x, rows.lower, rows.upper)
         if self.rules.grid.rounds:
             x = self.rules.grid.snap_inside(x, rows.lower, rows.upper, rows.table)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +38,8 @@ class Splits:
         self._sides = np.array([np.nextafter(single, np.float32(end)) for end in (-np.inf, np.inf)], dtype=float)
         if grid is not None and grid.stepped:
             self._sides = self._on_grid(grid)
-        self._flat_sides = self._sides.ravel()
+        self._beside = np.append(self._sides, np.nan)  # all below the splits, all above, and one for none
+        self._spread: dict[int, Array] = {}
 
     def on(self, grid: Grid) -> Splits:
         """The same splits for columns that hold other numbers."""
@@ -62,7 +64,7 @@ class Splits:
         if not len(self.values):
             return np.repeat(end[..., None], most, axis=-1)
         below = self._below(np.array([start, end]))
-        return self._across(start, end, below[0], below[1], most)
+        return self._across(start, end, below[0], below[1] - below[0], most)
 
     def places(
         self, original: Array, current: Array, beyond: Array, inward: int, every: int, around: int
@@ -76,54 +78,74 @@ class Splits:
         """
         ends = np.array([original, current, beyond])
         below = self._below(ends)
+        apart = below[1:] - below[:-1]
         if not len(self.values):
             values = np.stack([current, beyond, current], axis=-1)
             values = np.repeat(values, [inward, -(-inward // every), 2 * around], axis=-1)
         else:
-            across = self._across(ends[:2], ends[1:], below[:2], below[1:], inward)
-            near = self._near(current, below[0], around)
-            some, first, last = np.abs(below[0] - below[1]) > inward, original[..., None], current[..., None]
-            near = np.where(some[..., None] | ~((near - first) * (near - last) <= 0), near, last)
+            across = self._across(ends[:2], ends[1:], below[:2], apart, inward)
+            near, exists = self._near(original.dtype, below[0], around)
+            first, last = original[..., None], current[..., None]
+            among = ((near - first) * (near - last) <= 0) & (np.abs(apart[0]) <= inward)[..., None]
+            near = np.where(exists > among, near, last)
             values = np.concatenate([across[0], across[1, ..., ::every], near], axis=-1)
-        return values, (below[0] != below[1]) | np.isnan(ends[:2]).any(axis=0)
+        return values, (apart[0] != 0) | np.isnan(ends[:2]).any(axis=0)
+
+    def place(self, original: Array, current: Array, inward: int, number: int) -> tuple[Array, Array]:
+        """One value (..., A, 1) of the first kind of `places` alone, and the second of what these return."""
+        ends = np.array([original, current])
+        below = self._below(ends)
+        apart = below[1] - below[0]
+        some = slice(number, number + 1)
+        value = (
+            self._across(original, current, below[0], apart, inward, some) if len(self.values) else current[..., None]
+        )
+        return value, (apart != 0) | np.isnan(ends).any(axis=0)
 
     @property
     def are_exact(self) -> bool:
         """Whether it is known on which side of a split every number lies."""
         return self._equal_left is not None and self._dtype is not None
 
-    def _across(self, start: Array, end: Array, from_start: Array, from_end: Array, most: int) -> Array:
-        """The values of `across`; from_start, from_end: (..., A) how many splits lie below the two."""
-        low = np.minimum(from_start, from_end)
-        count = np.maximum(from_start, from_end) - low
-        at = low[..., None] + np.arange(most) * count[..., None] // most
-        up = end > start
-        beyond = self._flat_sides.take(at + np.where(up, len(self.values), 0)[..., None], mode="clip")
-        beyond = beyond.astype(start.dtype, copy=False)
+    def _across(
+        self, start: Array, end: Array, below: Array, apart: Array, most: int, some: slice = slice(None)
+    ) -> Array:
+        """Some values of `across`; below, apart: (..., A) splits below the start, and how many more below the end."""
+        spread = self._spread_over(most)[:, some]
+        at = below[..., None] + spread.take(apart + len(spread) // 2, axis=0, mode="clip")
+        beyond = self._beside.take(at, mode="clip").astype(start.dtype, copy=False)
         start, end = start[..., None], end[..., None]
-        inside = (beyond - start) * (beyond - end) <= 0
-        inside &= _distinct(most).take(count, axis=0, mode="clip")
-        return np.where(inside, beyond, end)
+        return np.where((beyond - start) * (beyond - end) <= 0, beyond, end)
 
-    def _near(self, instead: Array, at: Array, most: int) -> Array:
-        """Values (..., A, 2·most) just beyond the nearest splits below and above a value; `instead` (..., A) for none.
+    def _spread_over(self, most: int) -> Array:
+        """`most` places spread evenly over the splits between two values, in `_beside`, from the first of the two.
 
-        at: (..., A) how many splits lie below the value.
+        (2·C + 1, most) for -C to C splits, C those of the column with most of them; the end for places that repeat.
         """
-        at, instead, steps = at[..., None], instead[..., None], np.arange(most)
-        below, above = at - 1 - steps, at + steps
-        found = np.concatenate(
-            [self._sides[0].take(below, mode="clip"), self._sides[1].take(above, mode="clip")], axis=-1
-        )
-        exists = np.concatenate([below >= self._ends[:-1, None], above < self._ends[1:, None]], axis=-1)
-        return np.where(exists, found.astype(instead.dtype, copy=False), instead)
+        if most not in self._spread:
+            widest = int(np.diff(self._ends).max(initial=0))
+            apart = np.arange(-widest, widest + 1)[:, None]
+            at = np.arange(most) * np.abs(apart) // most
+            repeats = (np.diff(at, axis=1, prepend=-1) == 0) | (apart == 0)
+            at += np.where(apart > 0, len(self.values), apart)
+            self._spread[most] = np.where(repeats, len(self._beside), at).astype(np.int32)
+        return self._spread[most]
+
+    def _near(self, dtype: Any, below: Array, most: int) -> tuple[Array, Array]:
+        """Values (..., A, 2·most) just beyond the nearest splits below and above a value, and which of them exist.
+
+        below: (..., A) how many splits lie below the value.
+        """
+        at, n = below[..., None] + _steps(most, len(self.values)), len(self.values)
+        exists = [at[..., :most] >= self._ends[:-1, None], at[..., most:] < n + self._ends[1:, None]]
+        return self._beside.take(at, mode="clip").astype(dtype, copy=False), np.concatenate(exists, axis=-1)
 
     def _below(self, x: Array) -> Array:
         """How many splits, of all columns up to its own, lie below each cell (..., A) as the model compares them."""
         keys = np.empty(x.shape, dtype=complex)
         with np.errstate(over="ignore"):
             keys.real, keys.imag = np.arange(x.shape[-1]), x.astype(self._dtype or x.dtype)
-        return np.searchsorted(self._keys, keys, side="right" if self._equal_left is False else "left")
+        return self._keys.searchsorted(keys, side="right" if self._equal_left is False else "left")
 
     def _on_grid(self, grid: Grid) -> Array:
         """The sides (2, N): the nearest numbers of the grid below and above each split, as the model compares them."""
@@ -143,7 +165,6 @@ class Splits:
 
 
 @cache
-def _distinct(most: int) -> Array:
-    """(most + 1, most) bool: of `most` places spread evenly over 0, 1, ... splits, those that repeat none before."""
-    count = np.arange(most + 1)[:, None]
-    return (np.diff(np.arange(most) * count // most, axis=1, prepend=-1) > 0) & (count > 0)
+def _steps(most: int, n: int) -> Array:
+    """From the number of splits below a value to the sides (2·most,) of those next to it, in 2·n sides."""
+    return np.concatenate([-1 - np.arange(most), n + np.arange(most)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cfproto_plugin.search.judge import elastic_net, margin_of
+from cfproto_plugin.search.judge import elastic_net, margin_of, margin_of_two
 
 EPS = 4 * np.finfo(np.float64).eps
 
@@ -26,13 +26,17 @@ def test_two_classes_give_the_same_margin_by_the_short_way():
     allowed = np.arange(2) == np.random.default_rng(1).integers(0, 2, 20)[:, None]
     three = np.concatenate([proba, np.full((20, 1), -1.0)], axis=1)
     wide = np.concatenate([allowed, np.zeros((20, 1), dtype=bool)], axis=1)
-    assert np.allclose(margin_of(proba, allowed, 0.1, None), margin_of(three, wide, 0.1, None))
+    side = np.where(allowed[:, 0], 1, -1)
+    for least in (0.1, 0.0):
+        assert np.allclose(margin_of_two(proba, side, least), margin_of(three, wide, least, None))
+        assert np.array_equal(margin_of_two(proba, side, least), margin_of(proba, allowed, least, None))
 
 
 def test_a_tie_is_won_by_the_first_largest_column():
     tie = np.array([[0.5, 0.5]])
     assert margin_of(tie, np.array([[True, False]]), 0.0, None)[0] > 0
     assert not margin_of(tie, np.array([[False, True]]), 0.0, None)[0] > 0
+    assert (margin_of_two(tie.repeat(2, axis=0), np.array([1, -1]), 0.0) > 0).tolist() == [True, False]
     three = np.array([[0.2, 0.4, 0.4]])
     assert margin_of(three, np.array([[True, True, False]]), 0.0, None)[0] > 0
     assert not margin_of(three, np.array([[True, False, True]]), 0.0, None)[0] > 0

@@ -36,7 +36,7 @@ def in_place(
     handle = booster.handle
     settings = {"type": int(margin), "training": False, "missing": missing, "strict_shape": False, "cache_id": 0}
     settings |= {"iteration_begin": int(iterations[0]), "iteration_end": int(iterations[1])}
-    how, refer = json.dumps(settings).encode(), ctypes.byref
+    how = json.dumps(settings).encode()
 
     def predict(rows: Array) -> Array | None:
         if rows.dtype.char not in "fd" or not rows.flags.c_contiguous or not rows.size:
@@ -45,18 +45,22 @@ def in_place(
         array = (
             f'{{"data":[{place},true],"shape":[{len(rows)},{rows.shape[1]}],"typestr":"{rows.dtype.str}","version":3}}'
         )
-        shape, size, out = ctypes.POINTER(ctypes.c_uint64)(), ctypes.c_uint64(), ctypes.POINTER(ctypes.c_float)()
-        proxy = stand_in.matrix.handle
-        if function(handle, array.encode(), how, proxy, refer(shape), refer(size), refer(out)):
+        if function(handle, array.encode(), how, stand_in.matrix.handle, *stand_in.places):
             return None
-        count = math.prod(shape[: size.value])
-        return np.frombuffer(ctypes.string_at(out, 4 * count), dtype=np.float32).copy()
+        count = math.prod(stand_in.shape[: stand_in.size.value])
+        return np.frombuffer(ctypes.string_at(stand_in.out, 4 * count), dtype=np.float32).copy()
 
     return predict
 
 
 class _StandIn(threading.local):
-    """What XGBoost reads the rows of a call through: one per thread, because a call changes it."""
+    """What XGBoost reads the rows of a call through, and where it says where its answer is.
+
+    One per thread, because a call changes it.
+    """
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self.matrix = make()
+        self.shape, self.size = ctypes.POINTER(ctypes.c_uint64)(), ctypes.c_uint64()
+        self.out = ctypes.POINTER(ctypes.c_float)()
+        self.places = [ctypes.byref(each) for each in (self.shape, self.size, self.out)]

@@ -107,12 +107,12 @@ class _Path:
         judge = self.judge
         origin = judge.task.rows.take(rows)
         z = path_points(origin.z, prototypes, t, origin.z_lower, origin.z_upper, judge.task.beta)
-        row = np.repeat(rows, z.shape[1] * z.shape[2])
+        row = rows.repeat(z.shape[1] * z.shape[2])
         end = path_ends(judge, rows, prototypes, limited=limited)
-        goal = np.repeat(judge.space.to_search(end), t.shape[2], axis=1) if judge.theta else None
+        goal = judge.space.to_search(end).repeat(t.shape[2], axis=1) if judge.theta else None
         table, cost = judge.decode(z.reshape(len(rows), -1, z.shape[-1]), rows, goal, limited=limited)
         table, cost, end = table.reshape(len(row), -1), cost.ravel(), end.reshape(-1, end.shape[-1])
-        worth = np.repeat(classes.ravel() >= 0, t.shape[2]) & (cost > 0)
+        worth = (classes.ravel() >= 0).repeat(t.shape[2]) & (cost > 0)
         worth &= (cost < self.best[row]) | (not limited)
         margin = self.margins(table, row, cost, worth, t.shape)
         other = (margin > 0).reshape(t.shape)
@@ -120,9 +120,9 @@ class _Path:
         valid = (margin > 0) & judge.is_permitted(table, row)
         start = np.zeros(t.shape, dtype=bool)
         if self.polish:
-            i, j = np.nonzero(first >= 0)
+            i, j = (first >= 0).nonzero()
             start[i, j, first[i, j]] = True
-        at = np.flatnonzero(valid | start.ravel())
+        at = (valid | start.ravel()).nonzero()[0]
         path, share = at // t.shape[2], t.ravel()[at]
         with np.errstate(divide="ignore"):
             theta = share / (1 - share)

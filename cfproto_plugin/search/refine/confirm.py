@@ -128,7 +128,7 @@ def _look(
     stays[moved] = False
     needed.note(judge, points, versions, at, stays, label, margin)
     points.table[at[moved]], points.cost[at[moved]] = versions.tables(best), cost[best]
-    return at[moved], versions.prices(margin, cost)[moved]
+    return at[moved], versions.prices(margin, cost)[moved] if len(moved) else price[:0]
 
 
 def _ask(judge: Judge, versions: Versions, row: Array, q: int) -> tuple[Array, Answer, Array]:
@@ -147,7 +147,8 @@ def _ask(judge: Judge, versions: Versions, row: Array, q: int) -> tuple[Array, A
     decision = None if found[0][1] is None else np.concatenate([part for _, part in found])
     margin = judge.margin_by(proba, decision, row)
     first = proba[:q], None if decision is None else decision[:q]
-    margin[:q] = judge.margin_by(*first, row[:q], own=True)  # judged before
+    if model.noise.own or model.noise.quick:
+        margin[:q] = judge.margin_by(*first, row[:q], own=True)  # judged before
     return margin, Answer.of(*first), Answer.of(proba, decision).label
 
 
@@ -155,7 +156,7 @@ def _forget_those_that_fall_short(
     judge: Judge, points: Candidates, versions: Versions, owner: Array, cost: Array, q: int
 ) -> None:
     """Make the cost (N,) of versions that miss a wish by more than their point infinite, and of those not asked."""
-    cheaper = np.flatnonzero(np.isfinite(cost))
+    cheaper = np.isfinite(cost).nonzero()[0]
     cheaper = cheaper[cheaper >= q]
     cheaper = cheaper[np.lexsort((cost[cheaper], owner[cheaper]))]
     mine = owner[cheaper]
@@ -167,7 +168,7 @@ def _forget_those_that_fall_short(
 def _costs(judge: Judge, versions: Versions, row: Array, margin: Array, goal: Array | None) -> Array:
     """What versions of lines (N,) cost: (N,), infinite where one has no margin or breaks a rule."""
     cost = np.full(len(row), np.inf)
-    good = np.flatnonzero(margin > 0)
+    good = (margin > 0).nonzero()[0]
     size = judge.model.most_rows
     for at in (good[i : i + size] for i in range(0, len(good), size)):
         table = versions.tables(at)

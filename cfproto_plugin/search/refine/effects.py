@@ -6,7 +6,7 @@ import numpy as np
 
 from cfproto_plugin.protocols import Array
 from cfproto_plugin.search.judge import Judge
-from cfproto_plugin.search.refine.moves import CURRENT, Moves, looked_at_first, looked_at_next
+from cfproto_plugin.search.refine.moves import Moves, looked_at_first, looked_at_next
 from cfproto_plugin.search.refine.points import Points
 from cfproto_plugin.tables.splits import Splits
 
@@ -19,11 +19,11 @@ def measured(
     Moves that were not measured stay where they are, unless it is known from the splits that they do nothing.
     """
     effect, first = np.zeros(moves.cost.shape), looked_at_first(judge, moves, splits)
-    effect[first] = _effect(judge, points, active, moves, first)
+    _measure(judge, points, active, moves, first, effect)
     known = ~moves.fresh | first if splits is None else None
     if known is not None and not known.all():
         more = looked_at_next(moves, effect, known, points.cost[active])
-        effect[more] = _effect(judge, points, active, moves, more)
+        _measure(judge, points, active, moves, more, effect)
         known |= more
         values, cost = (np.where(known, part, part[..., :1]) for part in (moves.values, moves.cost))
         off = None if moves.off is None else np.where(known, moves.off, moves.off[..., :1])
@@ -31,18 +31,19 @@ def measured(
     return moves, effect, _best_single(moves, effect, points.margin[active])
 
 
-def _effect(judge: Judge, points: Points, active: Array, moves: Moves, some: Array) -> Array:
-    """What some moves (p, A, V) add to the margin of their points: one number for each."""
-    point, column, _ = some.nonzero()
-    point, value = active[point], moves.values[some]
+def _measure(judge: Judge, points: Points, active: Array, moves: Moves, some: Array, effect: Array) -> None:
+    """Write into the effect (p, A, V) what some moves (p, A, V) add to the margin of their points."""
+    at = some.ravel().nonzero()[0]
+    cell, value = at // some.shape[2], moves.values.take(at)
+    point, column = active[cell // some.shape[1]], cell % some.shape[1]
 
     def moved(part: slice) -> Array:
-        table = points.table[point[part]]
+        table = points.table.take(point[part], axis=0)
         table[np.arange(len(table)), column[part]] = value[part]
         return np.asarray(table)
 
     margin = judge.free_margin_of(moved, points.row[point])
-    return np.asarray(margin - points.margin[point])
+    effect.reshape(-1)[at] = margin - points.margin[point]
 
 
 def _best_single(moves: Moves, effect: Array, margin: Array) -> Array:
@@ -50,6 +51,6 @@ def _best_single(moves: Moves, effect: Array, margin: Array) -> Array:
     valid = moves.fresh & (effect + margin[:, None, None] > 0)
     saved = np.where(valid, moves.cost[..., :1] - moves.cost, 0)
     best = saved.reshape(len(saved), -1).argmax(axis=1)
-    single = np.full((len(saved), 1, saved.shape[1]), CURRENT)
+    single = np.zeros((len(saved), 1, saved.shape[1]), dtype=np.intp)  # all CURRENT
     single[np.arange(len(saved)), 0, best // saved.shape[2]] = best % saved.shape[2]
     return single

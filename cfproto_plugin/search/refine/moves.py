@@ -44,19 +44,18 @@ def moves_of(judge: Judge, points: Points, active: Array, splits: Splits | None,
     limit: (p,) a change that alone costs as much is not worth more than the current value.
     """
     row, rows, config = points.row[active], judge.task.rows, judge.task.config
-    original, current, end = rows.table[row], points.table[active], points.path_end[active]
+    original, own = rows.table.take(row, axis=0), rows.z.take(row, axis=0)
+    current, end = points.table.take(active, axis=0), points.path_end.take(active, axis=0)
     coarse = judge.task.tuning.sparing and turn == 0
     values, apart = _places(judge, original, current, end, splits, coarse=coarse)
-    if coarse:
-        values = values[..., [CURRENT, ORIGINAL, 2 + (_COARSE if splits is None else _COARSE_SPLIT)]]
-    lower, upper = rows.lower[row][:, :, None], rows.upper[row][:, :, None]
     if judge.space.rounds or not judge.space.rules.plain or np.isnan(original).any():
         values = _inside(judge, row, values, end)
     else:
+        lower, upper = (bound.take(row, axis=0)[:, :, None] for bound in (rows.lower, rows.upper))
         values = np.where((values >= lower) & (values <= upper), values, current[:, :, None])
     fresh = changed(values, current[:, :, None])
     z = judge.space.to_search(values.transpose(0, 2, 1)).transpose(0, 2, 1)
-    size = np.abs(z - rows.z[row][:, :, None])
+    size = np.abs(z - own[:, :, None])
     cost = size * (judge.task.beta + size)
     off = None
     if judge.theta or judge.measures.floors.least_typicality.least:
@@ -67,7 +66,7 @@ def moves_of(judge: Judge, points: Points, active: Array, splits: Splits | None,
         cost += config.few_changes * changed(values, original[:, :, None])
     largest_rise = judge.task.tuning.largest_rise * points.cost[active]
     fresh &= cost - cost[:, :, :1] < largest_rise[:, None, None]
-    fresh &= (cost < limit[:, None, None]) | (cost <= cost[:, :, :1])
+    fresh &= cost < np.maximum(limit[:, None, None], np.nextafter(cost[:, :, :1], np.inf))
     return Moves(values, cost, off, fresh, apart)
 
 
@@ -118,15 +117,20 @@ def _places(
 ) -> tuple[Array, Array | None]:
     """Values (p, A, V): the current one, the original, some between and some beyond the two, some around the original.
 
-    original, current, end: (p, A). coarse: those around the original are not needed. Second: see `Moves.apart`.
+    original, current, end: (p, A). coarse: one between the two alone. Second: see `Moves.apart`.
     """
     tuning, apart = judge.task.tuning, None
-    beyond = np.where(np.abs(end - original) > np.abs(current - original), end, current)
-    if splits is None:
-        between = _fractions(judge, original, current, beyond)
+    if coarse and splits is not None:
+        between, apart = splits.place(original, current, tuning.inward, _COARSE_SPLIT)
     else:
-        around = 0 if coarse else tuning.around
-        between, apart = splits.places(original, current, beyond, tuning.inward, tuning.outward_every, around)
+        beyond = np.where(np.abs(end - original) > np.abs(current - original), end, current)
+        if splits is not None:
+            between, apart = splits.places(
+                original, current, beyond, tuning.inward, tuning.outward_every, tuning.around
+            )
+        else:
+            between = _fractions(judge, original, current, beyond)
+            between = between[..., _COARSE : _COARSE + 1] if coarse else between
     return np.concatenate([current[:, :, None], original[:, :, None], between], axis=2), apart
 
 

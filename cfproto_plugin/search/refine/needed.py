@@ -30,7 +30,7 @@ REASON = np.dtype("U11")
 
 def nothing_known(shape: tuple[int, ...]) -> Array:
     """Reasons of this shape, all unknown."""
-    return np.full(shape, UNKNOWN, dtype=REASON)
+    return np.zeros(shape, dtype=REASON)  # empty texts
 
 
 class Needed(NamedTuple):
@@ -54,15 +54,17 @@ class Needed(NamedTuple):
         at: (q,) the points of the versions. stays: (q,) bool. label, margin: (N,) of the versions, by what the model
         says of them.
         """
-        final = np.flatnonzero(stays)
-        single = np.flatnonzero((versions.end - versions.first == 1) & stays[versions.point])
+        final = stays.nonzero()[0]
+        single = ((versions.end - versions.first == 1) & stays[versions.point]).nonzero()[0]
         point = versions.point[single]
         places = at[point], versions.column[point, versions.first[single]]
         self.label[at[final]] = label[final]
         self.margin[places] = margin[single]
         keeps = self._has_class(at[point], label[single])
-        self.reason[places] = _reasons(judge, points.take(at), versions.tables(single), point, keeps, margin[single])
-        self._note_single(judge, points, at[final])
+        self.reason[places] = _reasons(judge, points, versions.tables(single), at[point], keeps, margin[single])
+        alone = np.ones(len(at), dtype=bool)
+        alone[versions.point[len(at) :]] = False  # of several changes each is a version of its own
+        self._note_single(judge, points, at[final[alone[final]]])
 
     def settle(self, judge: Judge, points: Candidates) -> None:
         """Ask which changes can be taken back together without losing the class; the others are needed for it.
@@ -70,16 +72,18 @@ class Needed(NamedTuple):
         At first growing sets of those that the margin needs least, then one more at a time.
         """
         spare = (self.reason != UNKNOWN) & (self.reason != CLASS)
+        if not spare.any():
+            return
         taken = self._taken_together(judge, points, spare)
         left = spare & ~taken
         while left.any():
-            point, column = np.nonzero(left)
+            point, column = left.nonzero()
             back = taken[point]
             back[np.arange(len(point)), column] = True
             keeps = self._keeps_class(judge, points, point, back)
             left[point[~keeps], column[~keeps]] = False
             best = np.where(left, self.margin, -np.inf).argmax(axis=1)
-            some = np.flatnonzero(left.any(axis=1))
+            some = left.any(axis=1).nonzero()[0]
             taken[some, best[some]], left[some, best[some]] = True, False
         self.reason[spare & ~taken] = CLASS
 
@@ -89,7 +93,7 @@ class Needed(NamedTuple):
         has_class = self._has_class(np.arange(len(line)), judge.task.label[line])
         most = np.where(has_class, count, np.minimum(count, changed_columns(judge, points) - 1))
         point, size = growing_sets(most)
-        rank = np.argsort(np.argsort(np.where(spare, -self.margin, np.inf), axis=1, kind="stable"), axis=1)
+        rank = np.where(spare, -self.margin, np.inf).argsort(axis=1, kind="stable").argsort(axis=1)
         keeps = self._keeps_class(judge, points, point, rank[point] < size[:, None])
         together = np.minimum(count, 1)
         np.maximum.at(together, point[keeps], size[keeps])
@@ -112,10 +116,12 @@ class Needed(NamedTuple):
 
     def _note_single(self, judge: Judge, points: Candidates, at: Array) -> None:
         """The reason of a change that is the only one of its point, among those at (f,): what the row itself lacks."""
+        if not len(at):
+            return
         task, line = judge.task, points.row[at]
         differs = changed(points.table[at], task.rows.table[line])
         has_class = self._has_class(at, task.label[line])
-        for i in np.flatnonzero(differs.sum(axis=1) == 1):
+        for i in (differs.sum(axis=1) == 1).nonzero()[0]:
             reason = PROBABILITY if has_class[i] else CLASS
             one = line[[i]]
             if (
@@ -136,7 +142,7 @@ def _reasons(judge: Judge, points: Candidates, table: Array, point: Array, has_c
     """Why versions (m, A) of points (m,), each without one change, are no answers: (m,)."""
     row, found = points.row[point], np.full(len(point), CLASS, dtype=REASON)
     found[has_class & (margin <= 0)] = PROBABILITY
-    rest = np.flatnonzero(has_class & (margin > 0))
+    rest = (has_class & (margin > 0)).nonzero()[0]
     if not len(rest):
         return found
     table, row, point = table[rest], row[rest], point[rest]

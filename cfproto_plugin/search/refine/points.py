@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from cfproto_plugin.protocols import Array
-from cfproto_plugin.search.candidates import FAR, Candidates, firsts, join
+from cfproto_plugin.search.candidates import FAR, Candidates, firsts
 from cfproto_plugin.search.judge import Judge
 
 
@@ -15,7 +16,7 @@ from cfproto_plugin.search.judge import Judge
 class Points:
     """p points and where they are now."""
 
-    row: Array  # (p,) line of the task
+    row: Array  # (p,) line of the task, ascending
     table: Array  # (p, A) current values
     path_end: Array  # (p, A) how far out every column may go again
     goal: Array  # (p, A) the prototype, where L_proto is 0
@@ -36,9 +37,14 @@ class Points:
 
     def cheapest(self) -> Array:
         """(p,) the least cost of a point of the same row that meets all wishes; infinite for none."""
-        least, good = np.full(self.row.max(initial=0) + 1, np.inf), self.shortfall == 0
-        np.minimum.at(least, self.row[good], self.cost[good])
-        return np.asarray(least[self.row])
+        begin, line = self._lines
+        return np.minimum.reduceat(np.where(self.shortfall == 0, self.cost, np.inf), begin)[line]
+
+    @cached_property
+    def _lines(self) -> tuple[Array, Array]:
+        """Where the points of every line begin, and (p,) the numbers of their lines among these."""
+        begin = firsts(self.row)
+        return begin, begin.searchsorted(np.arange(len(self.row)), side="right") - 1
 
 
 def starting_points(judge: Judge, starts: Candidates, *, from_row: bool = False) -> Points:
@@ -46,14 +52,18 @@ def starting_points(judge: Judge, starts: Candidates, *, from_row: bool = False)
     tuning, config = judge.task.tuning, judge.task.config
     order = np.lexsort((starts.rank, starts.row))
     row, cost = starts.row[order], starts.rank[order]
-    first = np.searchsorted(row, row)
+    first = row.searchsorted(row)
     near = np.arange(len(row)) - first < tuning.starts
     if config.max_changes is None:
         near &= cost <= tuning.start_range * cost[first]
-    chosen = starts.take(order[near])
-    if from_row and len(row):
-        chosen = join([chosen, _rows_themselves(judge, chosen)])
-        chosen = chosen.take(np.argsort(chosen.row, kind="stable"))
+    at = order[near]
+    own = _rows_themselves(judge, starts.row[at]) if from_row and len(row) else at[:0]
+    at, is_own = np.concatenate([at, at[own]]), np.arange(len(at) + len(own)) >= len(at)
+    together = starts.row[at].argsort(kind="stable")
+    chosen, own = starts.take(at[together]), is_own[together].nonzero()[0]
+    line = chosen.row[own]
+    chosen.table[own], chosen.margin[own] = judge.task.rows.table[line], _known(judge, line)
+    chosen.cost[own], chosen.shortfall[own] = np.inf, 0
     margin = chosen.margin.copy()
     unknown = np.isnan(margin)
     if unknown.any():
@@ -72,13 +82,11 @@ def starting_points(judge: Judge, starts: Candidates, *, from_row: bool = False)
     )
 
 
-def _rows_themselves(judge: Judge, chosen: Candidates) -> Candidates:
-    """The rows of the lines that have starts, on the path of the best start; without rows that break a rule."""
-    best = firsts(chosen.row)
-    rows = judge.task.rows.take(chosen.row[best])
-    start = chosen.take(best[~judge.space.broken(rows.table, rows)])
-    m, table = len(start.row), judge.task.rows.table[start.row]
-    return start._replace(table=table, cost=np.full(m, np.inf), margin=_known(judge, start.row), shortfall=np.zeros(m))
+def _rows_themselves(judge: Judge, line: Array) -> Array:
+    """Positions of the best start of every line that does not break a rule itself: line (m,) ascending."""
+    best = firsts(line)
+    rows = judge.task.rows.take(line[best])
+    return best[~judge.space.broken(rows.table, rows)]
 
 
 def _known(judge: Judge, row: Array) -> Array:

@@ -53,7 +53,7 @@ def polish(judge: Judge, clock: Clock, starts: Candidates, splits: Splits | None
 
 def _rounds(judge: Judge, clock: Clock, points: Points, splits: Splits | None) -> None:
     tuning, waits = judge.task.tuning, np.isinf(points.cost) & (splits is not None)
-    active, late = np.flatnonzero(~waits), np.flatnonzero(waits)  # a coarse round has no moves for rows themselves
+    active, late = (~waits).nonzero()[0], waits.nonzero()[0]  # a coarse round has no moves for rows themselves
     for number in range(tuning.rounds):
         active = _best_of_row(points, active, tuning.kept[min(number, len(tuning.kept) - 1)])
         if number == 1:
@@ -77,7 +77,7 @@ def _best_of_row(points: Points, active: Array, most: int) -> Array:
         return active
     order = active[np.lexsort((points.rank[active], points.row[active]))]
     row = points.row[order]
-    return order[np.arange(len(row)) - np.searchsorted(row, row) < most]
+    return order[np.arange(len(row)) - row.searchsorted(row) < most]
 
 
 def _improve(judge: Judge, points: Points, active: Array, splits: Splits | None, turn: int, limit: Array) -> Array:
@@ -93,31 +93,30 @@ def _improve(judge: Judge, points: Points, active: Array, splits: Splits | None,
     if tuning.sparing and (turn or splits is None):
         pairs = best_pairs(moves.cost, effect, points.margin[active], tuning.pair_slack)
     choice = np.concatenate([*together, pairs, single], axis=1)
-    each, column = np.arange(len(active)), np.arange(choice.shape[2])
-    cost = moves.cost[each[:, None, None], column, choice].sum(axis=2)
-    point, number = _worth_trying(points, active, cost, tuning.least_gain).nonzero()
-    if not len(point):
+    at = choice + np.arange(0, moves.cost.size, moves.cost.shape[2]).reshape(len(active), 1, -1)
+    cost = moves.cost.take(at).sum(axis=2)
+    worth = _worth_trying(points, active, cost, tuning.least_gain).ravel().nonzero()[0]
+    if not len(worth):
         return active[:0]
-    margin, shortfall = np.full(cost.shape, -np.inf), np.zeros(cost.shape)
-    table = moves.values[point[:, None], column, choice[point, number]]
-    margin[point, number] = judge.margin(table, points.row[active[point]])
+    owner, at = active[worth // cost.shape[1]], at.reshape(cost.size, -1)
+    margin, shortfall = np.full(cost.size, -np.inf), np.zeros(cost.size)
+    table = moves.values.take(at[worth])
+    margin[worth] = judge.margin(table, points.row[owner])
     if judge.measures.floors.any:
-        shortfall[point, number] = _shortfall(
-            judge, points, active[point], table, cost[point, number], margin[point, number]
-        )
-    point, number = _best(points, active, cost, margin, shortfall)
-    moved = active[point]
-    points.table[moved] = moves.values[point[:, None], column, choice[point, number]]
-    points.margin[moved] = points.reach[moved] = margin[point, number]
-    points.cost[moved] = np.where(margin[point, number] > 0, cost[point, number], np.inf)
-    points.shortfall[moved] = shortfall[point, number]
+        shortfall[worth] = _shortfall(judge, points, owner, table, cost.take(worth), margin[worth])
+    best = _best(points, active, cost, margin.reshape(cost.shape), shortfall.reshape(cost.shape))
+    moved: Array = active[best // cost.shape[1]]
+    points.table[moved] = moves.values.take(at[best])
+    points.margin[moved] = points.reach[moved] = margin[best]
+    points.cost[moved] = np.where(margin[best] > 0, cost.take(best), np.inf)
+    points.shortfall[moved] = shortfall[best]
     return moved
 
 
 def _shortfall(judge: Judge, points: Points, owner: Array, table: Array, cost: Array, margin: Array) -> Array:
     """By how much candidates (m, A) of points (m,) miss the wishes, asked of the cheapest valid ones of every point."""
     found = np.full(len(owner), np.inf)
-    at = np.flatnonzero(margin > 0)
+    at = (margin > 0).nonzero()[0]
     at = at[np.lexsort((cost[at], owner[at]))]
     missed = points.shortfall[owner[at]]
     below = np.where(missed > 0, missed * (1 + _ROUNDING), np.inf)
@@ -125,21 +124,19 @@ def _shortfall(judge: Judge, points: Points, owner: Array, table: Array, cost: A
     return found
 
 
-def _best(points: Points, active: Array, cost: Array, margin: Array, shortfall: Array) -> tuple[Array, Array]:
-    """Which points go to which of their candidates (p, m).
+def _best(points: Points, active: Array, cost: Array, margin: Array, shortfall: Array) -> Array:
+    """Which of the candidates (p, m) points go to: their places in all of them, at most one for a point.
 
     To the best valid one; an invalid point without a valid candidate moves to the one with the largest margin.
     """
-    valid = (margin > 0) & np.isfinite(shortfall)
-    rank = np.where(valid, cost + FAR * np.where(valid, shortfall, 0), np.inf)
-    best = rank.argmin(axis=1)
-    some = rank.min(axis=1) < points.rank[active]
+    rank = np.where(margin > 0, cost + FAR * shortfall, np.inf)
+    best, begin = rank.argmin(axis=1), np.arange(0, cost.size, cost.shape[1])
+    some = rank.take(begin + best) < points.rank[active]
     stuck = np.isinf(points.cost[active]) & ~some
     if stuck.any():
         best = np.where(stuck, margin.argmax(axis=1), best)
         some |= stuck & (margin.max(axis=1) > points.reach[active])
-    point = some.nonzero()[0]
-    return point, best[point]
+    return np.asarray((begin + best)[some])
 
 
 def _worth_trying(points: Points, active: Array, cost: Array, least_gain: float) -> Array:
@@ -161,15 +158,14 @@ def best_pairs(cost: Array, effect: Array, margin: Array, slack: tuple[float, ..
     p, columns, places = cost.shape
     saved = (cost[:, :, CURRENT, None] - cost).reshape(p, -1)
     gain = effect.reshape(p, -1)
-    found = np.full((p, len(slack), columns), CURRENT)
+    found = np.zeros((p, len(slack), columns), dtype=np.intp)  # all CURRENT
     move = _efficient(saved, gain)
-    known = move >= 0
     if move.shape[1] < 2 or not slack:  # noqa: PLR2004 a pair
         return found
     each, column = np.arange(p)[:, None], move // places
     does, saving = gain[each, move], saved[each, move]
+    saving[move < 0] = -np.inf  # no move
     apart = column[:, :, None] != column[:, None]
-    apart &= known[:, :, None] & known[:, None]
     total = np.where(apart, saving[:, :, None] + saving[:, None], -np.inf)
     left = margin[:, None, None] + does[:, :, None] + does[:, None]
     least = np.where(margin > 0, 0.0, -np.inf)
@@ -177,7 +173,7 @@ def best_pairs(cost: Array, effect: Array, margin: Array, slack: tuple[float, ..
     possible = np.where(left[:, None] + granted >= 0, total[:, None], -np.inf).reshape(p, len(slack), -1)
     best = possible.argmax(axis=2)
     some, number = (possible.max(axis=2) > least[:, None]).nonzero()
-    for part in np.divmod(best[some, number], move.shape[1]):
+    for part in divmod(best[some, number], move.shape[1]):
         chosen = move[some, part]
         found[some, number, chosen // places] = chosen % places
     return found
@@ -185,14 +181,13 @@ def best_pairs(cost: Array, effect: Array, margin: Array, slack: tuple[float, ..
 
 def _efficient(saved: Array, gain: Array) -> Array:
     """The moves (p, S) of saved and gain (p, M) than which none saves more and adds as much margin; -1 for no more."""
-    useful = (gain > 0) | (saved > 0)
-    some = np.flatnonzero(useful.any(axis=0))
-    useless = ~useful[:, some]
-    saved, gain = saved[:, some], gain[:, some]
+    some = np.flatnonzero(((gain > 0) | (saved > 0)).any(axis=0))
+    saved, gain = saved.take(some, axis=1), gain.take(some, axis=1)
+    useless = (gain <= 0) & (saved <= 0)
     saved[useless] = gain[useless] = -np.inf
     order = np.lexsort((-saved, -gain), axis=1)
     saving = saved[np.arange(len(saved))[:, None], order]
-    more = np.isfinite(saving)
+    more = saving > -np.inf
     more[:, 1:] &= saving[:, 1:] > np.maximum.accumulate(saving, axis=1)[:, :-1]
     count = more.sum(axis=1)
     found = np.full((len(saved), int(count.max(initial=0))), -1)
@@ -207,11 +202,11 @@ def best_together(cost: Array, effect: Array, max_changes: int | None, price_lad
     At the price s the sum over the columns of cost - s·effect is least where every column takes its own least. Prices
     run from one at which no column gives up margin to one at which every column is as cheap as it can be.
     """
-    saved, lost = cost[:, :, CURRENT, None] - cost, -effect
+    p, saved, lost = len(cost), cost[:, :, CURRENT, None] - cost, -effect
     trade = saved * lost > 0  # cheaper with less margin, or more costly with more
-    rate = np.divide(saved, lost, out=np.zeros_like(saved), where=trade)
-    high = np.maximum(rate.max(axis=(1, 2)), 1e-12)
-    low = np.minimum(np.where(trade, rate, np.inf).min(axis=(1, 2)), high)
+    rate = (saved / np.where(trade, lost, np.nan)).reshape(p, -1)
+    high = np.fmax(np.fmax.reduce(rate, axis=1), 1e-12)
+    low = np.fmin(np.fmin.reduce(rate, axis=1), high)
     price = low[:, None] * (high / low)[:, None] ** price_ladder
     price[:, 0] /= 2  # beyond the last rate at both ends
     price[:, -1] *= 2
@@ -220,7 +215,7 @@ def best_together(cost: Array, effect: Array, max_changes: int | None, price_lad
     choice = score.argmin(axis=3)
     if max_changes is not None:
         least = np.take_along_axis(score, choice[..., None], axis=3)[..., 0]
-        order = np.argsort(least - score[..., ORIGINAL], axis=2, kind="stable")
+        order = (least - score[..., ORIGINAL]).argsort(axis=2, kind="stable")
         kept = np.zeros(choice.shape, dtype=bool)
         np.put_along_axis(kept, order[..., :max_changes], values=True, axis=2)
         choice = np.where(kept, choice, ORIGINAL)

@@ -41,16 +41,16 @@ class Versions:
         The last change of a point is not taken back: that would be the row itself.
         """
         price = np.where(changed(here, original) & polished[:, None], price, np.inf)
-        column = np.argsort(price, axis=1, kind="stable")
+        column = price.argsort(axis=1, kind="stable")
         changes = np.isfinite(price).sum(axis=1)
-        one, first = np.nonzero((np.arange(here.shape[1]) < changes[:, None]) & (changes > 1)[:, None])
+        one, first = ((np.arange(here.shape[1]) < changes[:, None]) & (changes > 1)[:, None]).nonzero()
         some, size = growing_sets(np.minimum((price < UNKNOWN).sum(axis=1), changes - 1))
         each = np.arange(len(here))
         return cls(
             here,
             original,
             column,
-            np.argsort(column, axis=1),
+            column.argsort(axis=1),
             np.concatenate([each, one, some]),
             np.concatenate([0 * each, first, 0 * some]),
             np.concatenate([0 * each, first + 1, size]),
@@ -59,9 +59,9 @@ class Versions:
     def tables(self, at: Array) -> Array:
         """Some of the versions: (m, A)."""
         point = self.point[at]
-        number = self.number[point]
+        number = self.number.take(point, axis=0)
         back = (number >= self.first[at, None]) & (number < self.end[at, None])
-        return np.where(back, self.original[point], self.here[point])
+        return np.where(back, self.original.take(point, axis=0), self.here.take(point, axis=0))
 
     def best(self, cost: Array) -> Array:
         """The cheapest version (m,) of every point that has one beside itself; of equals the one with fewest changes.
@@ -69,9 +69,11 @@ class Versions:
         cost: (N,) of the versions, infinite where one is not valid.
         """
         q, point = len(self.here), self.point
+        if not np.isfinite(cost[q:]).any():
+            return point[:0]
         least = np.full(q, np.inf)
         np.minimum.at(least, point[q:], cost[q:])
-        at = q + np.flatnonzero(np.isfinite(cost[q:]) & (cost[q:] <= least[point[q:]] * (1 + _ROUNDING)))
+        at = q + (np.isfinite(cost[q:]) & (cost[q:] <= least[point[q:]] * (1 + _ROUNDING))).nonzero()[0]
         at = at[np.lexsort((self.first[at] - self.end[at], point[at]))]
         return np.asarray(at[firsts(point[at])])
 
@@ -81,7 +83,7 @@ class Versions:
         margin, cost: (N,) of the versions; the cost is infinite where one is not valid, and the change UNKNOWN.
         """
         found = np.full(self.here.shape, UNKNOWN)
-        at = np.flatnonzero((self.end - self.first == 1) & np.isfinite(cost))
+        at = ((self.end - self.first == 1) & np.isfinite(cost)).nonzero()[0]
         point = self.point[at]
         price = (margin[point] - margin[at]) / np.maximum(cost[point] - cost[at], _LEAST_SAVED)
         found[point, self.column[point, self.first[at]]] = price
@@ -90,9 +92,11 @@ class Versions:
 
 def growing_sets(most: Array) -> tuple[Array, Array]:
     """Sizes 2, 3, 4, 6, 8, ... up to the most (q,) that a point may have, and that itself: points and sizes, (m,)."""
-    sizes = [1]
-    while sizes[-1] < most.max(initial=0):
+    largest, sizes = int(most.max(initial=0)), [1]
+    if largest < 2:  # noqa: PLR2004 the smallest set
+        return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
+    while sizes[-1] < largest:
         sizes.append(max(sizes[-1] + 1, round(sizes[-1] * _GROWTH)))
     capped = np.minimum(sizes, most[:, None])
-    point, at = np.nonzero((capped[:, 1:] > capped[:, :-1]) & (capped[:, 1:] > 1))
+    point, at = ((capped[:, 1:] > capped[:, :-1]) & (capped[:, 1:] > 1)).nonzero()
     return point, capped[point, at + 1]

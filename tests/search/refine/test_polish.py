@@ -155,6 +155,9 @@ def test_the_values_that_polishing_tries_come_from_one_search_of_the_splits():
     assert found.shape == (2, 3, 4 + 2 + 2)
     assert found[..., :4].tolist() == splits.across(original, current, 4).tolist()
     assert found[..., 4:6].tolist() == splits.across(current, beyond, 4)[..., ::2].tolist()
+    alone, same = splits.place(original, current, 4, 1)
+    assert alone.tolist() == found[..., 1:2].tolist()
+    assert same.tolist() == apart.tolist()
     assert found[0, 2, 6] == pytest.approx(1.0)
     assert found[0, 2, 6] < 1.0
     assert found[0, 2, 7] == current[0, 2]  # beyond the split above the original lies one of the first four values
