@@ -25,7 +25,7 @@ from cfproto_plugin.search.model import Answer, SearchModel
 from cfproto_plugin.search.proofs.certificate import Certificate
 from cfproto_plugin.search.proofs.certify import Proofs
 from cfproto_plugin.search.refine.needed import nothing_known
-from cfproto_plugin.search.solve import Solved
+from cfproto_plugin.search.solved import Solved
 from cfproto_plugin.search.targets import names_of
 from cfproto_plugin.search.task import Task
 from cfproto_plugin.tables.geometry import count_changed

@@ -29,7 +29,8 @@ tables
 search
 search.objective
 search.methods search.refine
-search.incumbent
+search.incumbent search.solved
+search.driver
 search.solve
 search.portions
 search.proofs

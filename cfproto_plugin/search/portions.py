@@ -11,7 +11,8 @@ import numpy as np
 from cfproto_plugin.search.clock import Clock
 from cfproto_plugin.search.guide import Guide
 from cfproto_plugin.search.judge import Judge
-from cfproto_plugin.search.solve import Solved, solve
+from cfproto_plugin.search.solve import solve
+from cfproto_plugin.search.solved import Solved
 
 
 def solve_in_portions(judge: Judge, clock: Clock, guide: Guide) -> Solved:

@@ -18,7 +18,7 @@ from cfproto_plugin.search.clock import Clock
 from cfproto_plugin.search.guide import Guide
 from cfproto_plugin.search.judge import Judge
 from cfproto_plugin.search.portions import solve_in_portions
-from cfproto_plugin.search.solve import Solved
+from cfproto_plugin.search.solved import Solved
 from cfproto_plugin.search.task import Others, Task
 from cfproto_plugin.tables.geometry import changed
 from cfproto_plugin.tables.space import FeatureSpace, Rows

@@ -35,7 +35,7 @@ from cfproto_plugin.search.proofs.related import (
     relaxed,
 )
 from cfproto_plugin.search.proofs.target import Wanted, wanted_classes, wanted_intervals
-from cfproto_plugin.search.solve import Solved
+from cfproto_plugin.search.solved import Solved
 
 _ROUNDING = 1e-9
 Level = Literal["bound", "optimal"]
