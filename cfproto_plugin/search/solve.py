@@ -1,7 +1,7 @@
 """From rows to verified counterfactuals.
 
-    search -> polish -> nearer, as far as second opinions agree -> fewer changes
-    -> fall back where nothing was found -> polish -> confirm
+search -> polish -> nearer, as far as second opinions agree -> fewer changes
+-> fall back where nothing was found -> polish -> confirm
 """
 
 from __future__ import annotations
